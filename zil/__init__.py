@@ -1,0 +1,5 @@
+"""zil: publish a numeric table under local differential privacy, and fit what was published."""
+
+from zil._validate import ConvergenceWarning, PrivacyWarning, SchemaError
+
+__all__ = ["ConvergenceWarning", "PrivacyWarning", "SchemaError"]
