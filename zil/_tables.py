@@ -1,0 +1,268 @@
+"""The one border to dataframes: names, float64 columns out, new columns in.
+
+A table is a numpy array (or nested list), or anything narwhals calls an eager frame or
+series: pandas, polars, pyarrow.  Columns of an array are named by position (0, 1, ...); a 1-D
+array or a series is one column (named 0 if a pandas series has no name, "" elsewhere).  Rows
+are never reordered, an index is kept, and the caller's object is never changed.
+
+Messages name columns and dtypes, which are public, and never a cell or a count of cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from zil._validate import FloatArray, SchemaError
+
+Name = Hashable
+
+
+def _is_array(table: Any) -> bool:
+    return isinstance(table, (np.ndarray, list, tuple))
+
+
+def _array(table: Any) -> np.ndarray[Any, Any]:
+    """A 1-D or 2-D numpy array; a mask is kept."""
+    if isinstance(table, np.ma.MaskedArray):
+        array: np.ndarray[Any, Any] = table
+    else:
+        try:
+            array = np.asarray(table)
+        except ValueError:  # numpy refuses ragged lists; its own words could carry a value
+            array = np.empty((), dtype=object)
+    if array.ndim not in (1, 2):
+        raise SchemaError(f"a table must have one or two dimensions, got shape {array.shape}")
+    return array
+
+
+def _frame(table: Any) -> nw.DataFrame[Any]:
+    """The table as a narwhals frame."""
+    try:
+        native = nw.from_native(table, eager_only=True, allow_series=True)
+    except nw.exceptions.DuplicateError:
+        raise SchemaError(_duplicates(_native_names(table))) from None
+    except TypeError:
+        kind = type(table)
+        if any(hasattr(table, word) for word in ("collect", "compute")):
+            raise TypeError(
+                f"a {kind.__module__}.{kind.__name__} may order its rows differently each time it runs: "
+                "collect (compute) it once, then pass the result"
+            ) from None
+        raise TypeError(
+            "a table must be a numpy array, a pandas, polars or pyarrow table, or nested lists, "
+            f"got {kind.__module__}.{kind.__name__}"
+        ) from None
+    if isinstance(native, nw.Series):
+        native = (native.alias(0) if native.name is None else native).to_frame()
+    frame: nw.DataFrame[Any] = native
+    return frame
+
+
+def _native_names(table: Any) -> list[Name]:
+    names = getattr(table, "columns", None)
+    if names is None or not all(isinstance(name, Hashable) for name in names):
+        names = table.column_names
+    return list(names)
+
+
+def _duplicates(names: Sequence[Name]) -> str:
+    twice = [name for k, name in enumerate(names) if name in names[:k]]
+    return f"column names must differ: {', '.join(map(repr, dict.fromkeys(twice)))} occurs more than once"
+
+
+def column_names(table: Any) -> list[Any]:
+    """Names in order: strings (or whatever a pandas frame uses), positions 0, 1, ... for an array.
+
+    Raises
+    ------
+    SchemaError
+        A name occurs twice.
+    TypeError
+        Not a table, or one that is not computed yet.
+    """
+    if _is_array(table):
+        array = _array(table)
+        return list(range(1 if array.ndim == 1 else array.shape[1]))
+    names = list(_frame(table).columns)
+    if len(set(names)) != len(names):
+        raise SchemaError(_duplicates(names))
+    return names
+
+
+def n_rows(table: Any) -> int:
+    """Number of rows."""
+    return len(_array(table)) if _is_array(table) else len(_frame(table))
+
+
+def resolve(table: Any, names: Sequence[Any], *, what: str = "column") -> list[Any]:
+    """``names`` checked against the table: all there, none twice; the list of names is returned.
+
+    For an array negative positions are refused: a typing error must not pick another column.
+    """
+    present = column_names(table)
+    wanted = list(names)
+    if len(set(wanted)) != len(wanted):
+        raise SchemaError(_duplicates(wanted))
+    missing = [name for name in wanted if name not in present]
+    if missing:
+        shown = ", ".join(map(repr, present[:20])) + (", ..." if len(present) > 20 else "")
+        raise SchemaError(f"{what} {', '.join(map(repr, missing))} not in the table, which has {shown}")
+    return wanted
+
+
+def to_float(
+    table: Any,
+    names: Sequence[Any] | None = None,
+    *,
+    what: str = "column",
+    allow_missing: bool = False,
+    allow_infinite: bool = False,
+) -> FloatArray:
+    """Columns as a new float64 C array of shape ``(n, len(names))``.
+
+    Parameters
+    ----------
+    table
+        numpy array, nested lists, pandas / polars / pyarrow table or series.
+    names
+        Columns in the order wanted; None takes all.
+    what : str
+        The word for a column in messages.
+    allow_missing : bool
+        NaN, null and masked entries become NaN instead of an error.
+    allow_infinite : bool
+        Infinite entries pass.
+
+    Raises
+    ------
+    TypeError
+        A column is not numeric (text, categorical, dates, objects, bytes, complex): names it and its dtype.
+    SchemaError
+        Unknown or repeated name; missing or infinite entries (the column is named, nothing else).
+    """
+    wanted = column_names(table) if names is None else resolve(table, names, what=what)
+    if _is_array(table):
+        return _array_to_float(_array(table), wanted, what, allow_missing, allow_infinite)
+    frame = _frame(table)
+    out = np.empty((len(frame), len(wanted)))
+    for k, name in enumerate(wanted):
+        values, missing = _series_to_float(frame.get_column(name), name, what)
+        out[:, k] = values
+        _check_entries(out[:, k], missing, name, what, allow_missing, allow_infinite)
+    return out
+
+
+def _array_to_float(
+    array: np.ndarray[Any, Any], wanted: list[Any], what: str, allow_missing: bool, allow_infinite: bool
+) -> FloatArray:
+    if array.dtype.kind not in "fiub":
+        named = f"{what} {wanted[0]!r} has" if wanted else "the table has"
+        raise TypeError(f"{named} dtype {array.dtype}; it must be numeric")
+    columns = array.reshape(-1, 1) if array.ndim == 1 else array
+    out = np.empty((len(array), len(wanted)))
+    for k, name in enumerate(wanted):
+        column = columns[:, name]
+        out[:, k] = np.ma.getdata(column)
+        mask = np.ma.getmaskarray(column) if isinstance(column, np.ma.MaskedArray) else None
+        if mask is not None:
+            out[mask, k] = np.nan
+        _check_entries(out[:, k], bool(mask is not None and mask.any()), name, what, allow_missing, allow_infinite)
+    return out
+
+
+def _series_to_float(series: nw.Series[Any], name: Any, what: str) -> tuple[Any, bool]:
+    """Values as something numpy assigns to a float64 column, and whether entries are missing."""
+    dtype = series.dtype
+    missing = series.null_count() > 0
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        return series.cast(nw.Float64).to_numpy(), missing
+    if dtype == nw.Unknown:  # big-endian and sparse columns, or a column with no type because all is null
+        if missing and series.null_count() == len(series):
+            return np.full(len(series), np.nan), True
+        values = series.to_numpy()
+        if values.dtype.kind in "fiub":
+            return values, missing
+    native = series.to_native()
+    raise TypeError(f"{what} {name!r} has dtype {getattr(native, 'dtype', None) or native.type}; it must be numeric")
+
+
+def _check_entries(
+    values: FloatArray, missing: bool, name: Any, what: str, allow_missing: bool, allow_infinite: bool
+) -> None:
+    # one pass when all is well: a sum is finite only if every entry is (overflow leads to the full look)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not missing and math.isfinite(float(values.sum())):
+            return
+    if not allow_missing and (missing or bool(np.isnan(values).any())):
+        raise SchemaError(f"{what} {name!r} has missing entries (nan or null)")
+    if not allow_infinite and bool(np.isinf(values).any()):
+        raise SchemaError(f"{what} {name!r} has infinite entries")
+
+
+def replace(table: Any, columns: Mapping[Any, FloatArray]) -> Any:
+    """A new table of the same kind with some columns replaced by float64 arrays of shape ``(n,)``.
+
+    Column order, row order, a pandas index and the dtypes of the other columns stay.  An array
+    comes back as float64 as a whole (an array has one dtype); nested lists come back as an
+    array.  Free-form attributes (pandas ``attrs``, Arrow key-value metadata) are not copied:
+    nobody has looked at what they hold.
+    """
+    resolve(table, list(columns))
+    if _is_array(table):
+        array = _array(table)
+        if isinstance(array, np.ma.MaskedArray):
+            rest = [k for k in column_names(array) if k not in columns]
+            out = np.empty(array.shape)
+            out.reshape(len(array), -1)[:, rest] = to_float(array, rest, allow_missing=True, allow_infinite=True)
+        else:
+            out = np.array(array, dtype=np.float64, order="C")
+        view = out.reshape(len(array), -1) if array.ndim == 1 else out
+        for name, values in columns.items():
+            view[:, name] = values
+        return out
+    frame = _frame(table)
+    new = [
+        nw.new_series(name, np.ascontiguousarray(values, dtype=np.float64), nw.Float64, backend=frame.implementation)
+        for name, values in columns.items()
+    ]
+    if frame.implementation.is_pandas():
+        for k, series in enumerate(new):  # the same rows in the same order: the index is that of the table
+            native = series.to_native()
+            native.index = nw.to_native(frame).index
+            new[k] = nw.from_native(native, series_only=True)
+    result = frame.with_columns(*new)
+    native = nw.to_native(result)
+    if frame.implementation.is_pyarrow():
+        native = native.replace_schema_metadata(None)
+    elif frame.implementation.is_pandas():
+        native.attrs = {}
+    if isinstance(nw.from_native(table, eager_only=True, allow_series=True), nw.Series):
+        return _back_to_series(native, table)
+    return native
+
+
+def _back_to_series(native: Any, table: Any) -> Any:
+    frame = nw.from_native(native, eager_only=True)
+    series = nw.to_native(frame.get_column(frame.columns[0]))
+    return series.rename(table.name) if frame.implementation.is_pandas() else series
+
+
+def same_rows(first: Any, second: Any, what: str = "the two tables") -> None:
+    """Refuse two pandas objects whose indexes differ: rows pair by position, and labels say otherwise.
+
+    Raises
+    ------
+    SchemaError
+        The indexes differ, or the numbers of rows do.
+    """
+    if n_rows(first) != n_rows(second):
+        raise SchemaError(f"{what} have {n_rows(first)} and {n_rows(second)} rows")
+    left: Any = getattr(first, "index", None)
+    right: Any = getattr(second, "index", None)
+    if hasattr(left, "equals") and hasattr(right, "equals") and not left.equals(right):
+        raise SchemaError(f"{what} have different indexes; align them first (rows pair by position)")
