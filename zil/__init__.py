@@ -1,5 +1,6 @@
 """zil: publish a numeric table under local differential privacy, and fit what was published."""
 
+from zil._build import build_info
 from zil._validate import ConvergenceWarning, PrivacyWarning, SchemaError
 
-__all__ = ["ConvergenceWarning", "PrivacyWarning", "SchemaError"]
+__all__ = ["ConvergenceWarning", "PrivacyWarning", "SchemaError", "build_info"]

@@ -43,7 +43,8 @@ def test_error_is_about_one_ulp(name):
         truth = [TRUTH[name](mp.mpf(float(v))) for v in x]
         # near a zero of sine or cosine the argument itself is exact, so the error is absolute 1 ulp of 1
         floor = 1e-15 if name.endswith("pi") else 0
-        worst = max(abs(mp.mpf(float(g)) - t) / max(abs(t), floor or mp.mpf(10) ** -310) for g, t in zip(got, truth))
+        pairs = zip(got, truth, strict=True)
+        worst = max(abs(mp.mpf(float(g)) - t) / max(abs(t), floor or mp.mpf(10) ** -310) for g, t in pairs)
     assert worst < (6e-16 if not name.endswith("pi") else 0.5)
     if name.endswith("pi"):
         assert np.abs(got - np.array([float(t) for t in truth])).max() < 2.3e-16
