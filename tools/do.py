@@ -133,9 +133,9 @@ def install(extra: str) -> None:
     if stamp.get("build") != build_requires:
         must([*pip, *build_requires, "ninja"], "installing the build tools")
     target = f".[{extra}]" if extra else "."
-    settings = [f"-Cbuild-dir={BUILD}"]
+    settings = [f"--config-settings=build-dir={BUILD}"]
     if os.environ.get("CI"):  # a new warning stops the project's own checks, never a user's install
-        settings.append("-Csetup-args=-Dwerror=true")
+        settings.append("--config-settings=setup-args=-Dwerror=true")
     must([*pip, "--no-build-isolation", *settings, target], f"installing {target}")
     extras.add(extra)
     extras.add("")
