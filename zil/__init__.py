@@ -2,5 +2,6 @@
 
 from zil._build import build_info
 from zil._validate import ConvergenceWarning, PrivacyWarning, SchemaError
+from zil.privacy.noise import Noise
 
-__all__ = ["ConvergenceWarning", "PrivacyWarning", "SchemaError", "build_info"]
+__all__ = ["ConvergenceWarning", "Noise", "PrivacyWarning", "SchemaError", "build_info"]

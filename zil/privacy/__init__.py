@@ -1,0 +1,1 @@
+"""Laws, trade-off functions and calibration of the zero-inflated Laplace noise."""

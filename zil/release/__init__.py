@@ -1,0 +1,1 @@
+"""Publishing: the mechanism, what it publishes, and the files it writes."""
