@@ -1,0 +1,78 @@
+/* Uniforms, exponentials and normals in blocks, from blocks of stream words.
+ *
+ * Every function reads a number of words that depends on its arguments alone, and is finite for
+ * every value of the words (all zero and all one bits included).  Uniforms have 52 bits; the
+ * certified release does not use this file.
+ *
+ * Design: Box-Muller, because it has no branch.  Its cost is the logarithm, so exponentials come
+ * in fours from one logarithm: G = -log(U1 U2 U3 U4) is Gamma(4), and G times the four spacings of
+ * three sorted uniforms are four independent Exp(1).  Measured per exponential, AVX-512:
+ * 0.9 ns (with its words 1.4) against 2.2 (2.5) for one logarithm each.
+ */
+#ifndef ZIL_DRAWS_H
+#define ZIL_DRAWS_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "vmath.h"
+
+/* Words that zil_draw_exponential reads for n values. */
+#define ZIL_EXPONENTIAL_WORDS(n) ((n) / 4 * 7)
+
+/* 2^-52 k for k in 1 .. 2^52: uniform on (0, 1]. */
+VM_INLINE double zil_unit(uint64_t word) { return 2.0 - vm_from_bits((word >> 12) | 0x3ff0000000000000ULL); }
+
+/* n uniforms on (0, 1] from n words. */
+VM_INLINE void zil_draw_uniform(long n, const uint64_t *words, double *out) {
+    for (long i = 0; i < n; i++)
+        out[i] = zil_unit(words[i]);
+}
+
+/* n values of Exp(1), n a multiple of 4, from ZIL_EXPONENTIAL_WORDS(n) words. */
+VM_INLINE void zil_draw_exponential(long n, const uint64_t *restrict words, double *restrict out) {
+    const long q = n / 4;
+    for (long i = 0; i < q; i++) {
+        double product = (zil_unit(words[i]) * zil_unit(words[i + q])) *
+                         (zil_unit(words[i + 2 * q]) * zil_unit(words[i + 3 * q]));
+        double gamma = 0.0 - vm_log(product);
+        double a = zil_unit(words[i + 4 * q]), b = zil_unit(words[i + 5 * q]), c = zil_unit(words[i + 6 * q]);
+        double low = vm_min(a, b), high = vm_max(a, b);
+        double first = vm_min(low, c), middle = vm_max(low, c);
+        double second = vm_min(high, middle), third = vm_max(high, middle);
+        out[i] = gamma * first;
+        out[i + q] = gamma * (second - first);
+        out[i + 2 * q] = gamma * (third - second);
+        out[i + 3 * q] = gamma * (1.0 - third);
+    }
+}
+
+/* n values of Gamma(shape) for an integer shape >= 1, from shape * n words: minus the logarithm of a
+ * product of uniforms, one logarithm for every 16 of them.  (A chi-square with 2 shape degrees is twice this.) */
+VM_INLINE void zil_draw_gamma(long n, long shape, const uint64_t *restrict words, double *restrict out) {
+    for (long i = 0; i < n; i++)
+        out[i] = 0.0;
+    for (long first = 0; first < shape; first += 16) {
+        const long last = first + 16 < shape ? first + 16 : shape;
+        for (long i = 0; i < n; i++) {
+            double product = 1.0;
+            for (long k = first; k < last; k++)
+                product *= zil_unit(words[k * n + i]);
+            out[i] -= vm_log(product);
+        }
+    }
+}
+
+/* n pairs of independent normals with variance 2 e[i] in place of 2 Exp(1): (sqrt(2 e) cos, sqrt(2 e) sin)
+ * of n uniform angles from n words.  e = Exp(1) gives standard normals; e = W Exp(1) gives pairs of SL. */
+VM_INLINE void zil_draw_pairs(long n, const double *restrict e, const uint64_t *restrict words, double *restrict cos_out,
+                              double *restrict sin_out) {
+    for (long i = 0; i < n; i++) {
+        double s, c, r = sqrt(2.0 * e[i]);
+        vm_sincos2pi(zil_unit(words[i]), &s, &c);
+        cos_out[i] = r * c;
+        sin_out[i] = r * s;
+    }
+}
+
+#endif

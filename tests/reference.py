@@ -1,0 +1,89 @@
+"""Slow, independent truths in plain Python, numpy and mpmath.  Nothing here imports zil."""
+
+import numpy as np
+
+# ---------------------------------------------------------------------------------------------
+# Streams and noise (src/c/streams.h, draws.h, sampling.h)
+# ---------------------------------------------------------------------------------------------
+
+MASK32, MASK64 = 2**32 - 1, 2**64 - 1
+
+
+def chacha20_block(start):
+    """The 16 output words of one ChaCha20 block from its 16 start words (RFC 8439, 2.3)."""
+    x = list(start)
+
+    def rotate(v, n):
+        return ((v << n) | (v >> (32 - n))) & MASK32
+
+    def quarter(a, b, c, d):
+        for left, right, target, n in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
+            x[left] = (x[left] + x[right]) & MASK32
+            x[target] = rotate(x[target] ^ x[left], n)
+
+    for _ in range(10):
+        for k in range(4):
+            quarter(k, 4 + k, 8 + k, 12 + k)
+        for k in range(4):
+            quarter(k, 4 + (k + 1) % 4, 8 + (k + 2) % 4, 12 + (k + 3) % 4)
+    return [(v + s) & MASK32 for v, s in zip(x, start, strict=True)]
+
+
+def stream_words(key, domain, chunk, n):
+    """The first n words of the stream: eight xoshiro256++ lanes seeded by ChaCha20."""
+    state = []
+    for k in range(4):
+        block = 4 * chunk + k
+        start = [0x61707865, 0x3320646E, 0x79622D32, 0x6B206574]
+        for word in key:
+            start += [int(word) & MASK32, int(word) >> 32]
+        start += [block & MASK32, block >> 32, domain, int.from_bytes(b"ZIL1", "little")]
+        out = chacha20_block(start)
+        state.append([out[2 * i] | out[2 * i + 1] << 32 for i in range(8)])
+
+    def rotate(v, n):
+        return ((v << n) | (v >> (64 - n))) & MASK64
+
+    words = []
+    while len(words) < n:
+        for lane in range(8):
+            s0, s1, s2, s3 = (state[k][lane] for k in range(4))
+            words.append((rotate((s0 + s3) & MASK64, 23) + s0) & MASK64)
+            t = (s1 << 17) & MASK64
+            s2 ^= s0
+            s3 ^= s1
+            s1 ^= s2
+            s0 ^= s3
+            s2 ^= t
+            s3 = rotate(s3, 45)
+            for k, value in enumerate((s0, s1, s2, s3)):
+                state[k][lane] = value
+    return words[:n]
+
+
+def unit(words):
+    """Multiples of 2^-52 in (0, 1]: one minus the top 52 bits as a fraction."""
+    return np.array([1.0 - (int(w) >> 12) / 2**52 for w in words])
+
+
+def exponential(words):
+    """Four Exp(1) from seven words: Gamma(4) times the spacings of three uniforms."""
+    u = unit(words).reshape(7, -1)
+    gamma = -np.log(u[:4].prod(axis=0))
+    cuts = np.sort(u[4:], axis=0)
+    return (gamma * np.diff(cuts, axis=0, prepend=0, append=1)).ravel()
+
+
+def noise_block(words, d, rows, zero_prob):
+    """The first block of unit noise of a chunk, from its words."""
+    pairs = (d + 1) // 2
+    split = (1 + pairs) * rows * 7 // 4
+    e = exponential(words[:split]).reshape(1 + pairs, rows)
+    rest = words[split : split + (1 + pairs) * rows]
+    w = np.where([int(v) < int(zero_prob * 2.0**64) for v in rest[:rows]], 0, e[0])
+    out = np.empty((rows, 2 * pairs))
+    for p in range(pairs):
+        angle = 2 * np.pi * unit(rest[(1 + p) * rows : (2 + p) * rows])
+        r = np.sqrt(2 * e[1 + p] * w)
+        out[:, 2 * p], out[:, 2 * p + 1] = r * np.cos(angle), r * np.sin(angle)
+    return out[:, :d]
