@@ -87,3 +87,69 @@ def noise_block(words, d, rows, zero_prob):
         r = np.sqrt(2 * e[1 + p] * w)
         out[:, 2 * p], out[:, 2 * p + 1] = r * np.cos(angle), r * np.sin(angle)
     return out[:, :d]
+
+
+# ----------------------------------------------------------------------------------------------
+# Certified sampler: the key stream and the real-valued noise behind a row of ticks
+# ----------------------------------------------------------------------------------------------
+
+
+def chacha20_block(key: bytes, counter: int, nonce: bytes) -> bytes:
+    """The block function as RFC 8439 section 2.3 writes it, one word at a time."""
+    mask = 0xFFFFFFFF
+
+    def quarter(x, a, b, c, d):
+        for target, source, mixed, turn in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
+            x[target] = (x[target] + x[source]) & mask
+            x[mixed] ^= x[target]
+            x[mixed] = ((x[mixed] << turn) | (x[mixed] >> (32 - turn))) & mask
+
+    start = [int.from_bytes(b"expand 32-byte k"[4 * i : 4 * i + 4], "little") for i in range(4)]
+    start += [int.from_bytes(key[4 * i : 4 * i + 4], "little") for i in range(8)]
+    start += [counter] + [int.from_bytes(nonce[4 * i : 4 * i + 4], "little") for i in range(3)]
+    state = list(start)
+    for _ in range(10):
+        for i in range(4):
+            quarter(state, i, 4 + i, 8 + i, 12 + i)
+        for i in range(4):
+            quarter(state, i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4)
+    return b"".join(((a + b) & mask).to_bytes(4, "little") for a, b in zip(start, state, strict=True))
+
+
+def keystream_words(key: bytes, level: int, first: int, count: int) -> list[int]:
+    """64-bit words of one level of the certified sampler's key stream."""
+    words = []
+    for i in range(first, first + count):
+        block, place = divmod(i, 8)
+        nonce = (block >> 32).to_bytes(4, "little") + level.to_bytes(4, "little") + b"ZIL1"
+        data = chacha20_block(key, block & 0xFFFFFFFF, nonce)
+        words.append(int.from_bytes(data[8 * place : 8 * place + 8], "little"))
+    return words
+
+
+def laplace_row(uniforms, bits: int, scales):
+    """R_j sqrt(2 W E) cos/sin(2 pi U2) as mpf, for integer uniforms u meaning (u + 1/2) 2^-bits.
+
+    ``uniforms`` is the row without its zero word: U0, then U1 and U2 of each pair of columns.
+    """
+    with mp.workprec(2 * bits + 128):
+        real = [(mp.mpf(u) + mp.mpf(1) / 2) / mp.mpf(2) ** bits for u in uniforms]
+        w = -mp.log(real[0])
+        row = []
+        for j, scale in enumerate(scales):
+            pair = j // 2
+            part = (mp.sin if j % 2 else mp.cos)(2 * mp.pi * real[2 + 2 * pair])
+            row.append(mp.mpf(scale) * mp.sqrt(2 * w * -mp.log(real[1 + 2 * pair])) * part)
+        return row
+
+
+def noise_ticks(key: bytes, row: int, scales, zero_threshold: int) -> list[int]:
+    """A row of the release's noise in ticks, from 256 bits of every uniform."""
+    d = len(scales)
+    width = 2 + 2 * ((d + 1) // 2)
+    levels = [keystream_words(key, level, row * width, width) for level in range(4)]
+    if levels[0][0] < zero_threshold:
+        return [0] * d
+    joined = [sum(levels[k][i] << 64 * (3 - k) for k in range(4)) for i in range(1, width)]
+    with mp.workprec(600):
+        return [int(mp.nint(value)) for value in laplace_row(joined, 256, scales)]

@@ -1,0 +1,150 @@
+"""Exactly rounded noise in ticks, from a key: the certified sampler.
+
+For ideal uniforms the law of a row is *exactly* that of ``round(Z / tick)`` with Z zero-inflated
+symmetric Laplace: the compiled kernel proves which rows double precision decides, and the slow path
+decides the others.  There is no numerical delta.  The argument is in ``docs/certified_sampler.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import inf, nextafter
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from zil import _threads, _validate
+from zil._core import certified
+from zil.release import slowpath
+from zil.release.keystream import KEY_BYTES, Key
+
+MAX_SCALE = 2.0**44
+"""Largest scale in ticks; the fast path rounds numbers below 2^51."""
+
+BATCH_ROWS = 16_384  # rows of one kernel call: the buffer of undecided rows stays small, and threads share evenly
+_WORD = 2**64
+
+
+def zero_threshold(zero_prob: float) -> int:
+    """``floor(zero_prob 2^64)``: a row is zero if its zero word is below."""
+    return int(Fraction(_validate.probability("zero_prob", zero_prob)) * _WORD)
+
+
+def dyadic(zero_prob: float) -> float:
+    """The probability that is really used, ``floor(zero_prob 2^64) / 2^64``; never above ``zero_prob``.
+
+    Exact as a float, and equal to ``zero_prob`` from 2^-11 on.
+    """
+    return zero_threshold(zero_prob) / _WORD
+
+
+def scale_in_ticks(scale: float, tick: float) -> float:
+    """The smallest float that is at least ``scale / tick``: rounding never makes the noise smaller."""
+    exact = Fraction(_validate.positive("scale", scale)) / Fraction(_validate.positive("tick", tick))
+    ratio = float(exact)
+    return ratio if Fraction(ratio) >= exact else nextafter(ratio, inf)
+
+
+def draw_ticks(
+    key: Key | bytearray | bytes,
+    n: int,
+    scale_over_tick: ArrayLike,
+    zero_prob: float,
+    *,
+    first_row: int = 0,
+    n_threads: int | None = None,
+) -> NDArray[np.int64]:
+    """Noise of rows ``first_row .. first_row + n - 1`` in ticks.
+
+    Row i is a function of the key, of i, of d and of the parameters alone: batches, threads, instruction
+    sets and builds give the same integers.
+
+    Parameters
+    ----------
+    key : Key or 32 bytes
+        Secret; used for one release only.
+    n : int
+        Number of rows.
+    scale_over_tick : array_like (d,)
+        Scale of each column in ticks, in [0, 2^44]; taken as exact (see `scale_in_ticks`).  A 0 gives zeros.
+    zero_prob : float
+        Probability of a zero row; `dyadic` tells the value used.
+    first_row : int
+        Number of the first row within the release, below 2^48.
+    n_threads : int, optional
+        None: what ``OMP_NUM_THREADS`` and the affinity allow.
+
+    Returns
+    -------
+    int64 array (n, d)
+        ``round(R_j sqrt(2 W E) cos(2 pi U))`` or, in zero rows, 0.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For parameters outside their range; nothing was drawn then.
+    """
+    secret = key.secret if isinstance(key, Key) else key
+    if len(secret) != KEY_BYTES:
+        raise ValueError(f"key must have {KEY_BYTES} bytes, got {len(secret)}")
+    rows = _validate.integer("n", n, 0)
+    start = _validate.integer("first_row", first_row, 0)
+    if start + rows > 2**48:
+        raise ValueError(f"a release has at most 2**48 rows, got first_row + n = {start + rows}")
+    scales = _validate.finite_array("scale_over_tick", scale_over_tick, 1)
+    if not ((scales >= 0) & (scales <= MAX_SCALE)).all():
+        raise ValueError(f"scale_over_tick must be in [0, 2**44], got {scales.tolist()}")
+    threshold = zero_threshold(zero_prob)
+    all_zero = threshold == _WORD
+    if all_zero:
+        threshold -= 1
+    out = np.empty((rows, len(scales)), np.int64)
+
+    def task(first: int, last: int) -> None:
+        undecided = np.empty(min(BATCH_ROWS, rows), np.int64)
+        for batch in range(first, last):
+            low = batch * BATCH_ROWS
+            part = out[low : low + BATCH_ROWS]
+            count = certified.fill(secret, start + low, threshold, scales, part, undecided, all_zero)
+            for row in undecided[:count].tolist():
+                part[row] = exact_row(secret, start + low + row, scales.tolist(), threshold, all_zero)
+
+    _threads.run_chunks(task, -(-rows // BATCH_ROWS), n_threads)
+    return out
+
+
+def exact_row(
+    key: bytearray | bytes, row: int, scale_over_tick: Sequence[float], threshold: int, all_zero: bool = False
+) -> list[int]:
+    """One row by the slow path alone; zero rows do the same work."""
+    width = certified.words_per_row(len(scale_over_tick))
+
+    def words(level: int) -> list[int]:
+        drawn = np.empty(width, np.uint64)
+        certified.stream(key, certified.level_nonce(level), row * width, drawn)
+        return drawn.tolist()
+
+    ticks = slowpath.ticks(words, scale_over_tick)
+    zero = all_zero or words(0)[0] < threshold
+    return [0 if zero else tick for tick in ticks]
+
+
+# Key 00 01 .. 1f, probability 1/4, from tools/make_certified_vectors.py's oracle; the last row needs the slow path.
+_KNOWN_SCALES = [2.0**20, 3.7, 2.0**44]
+_KNOWN_TICKS = [
+    [2788767, 0, -17493730665365],
+    [0, 0, 0],
+    [0, 0, 0],
+    [1174865, -2, -14052891737018],
+    [0, 0, 0],
+]
+
+
+def _check_known_answers() -> None:
+    """A build that computes anything else must not release anything."""
+    if draw_ticks(bytes(range(KEY_BYTES)), 5, _KNOWN_SCALES, 0.25, n_threads=1).tolist() != _KNOWN_TICKS:
+        raise ImportError("zil.release.sampler: this build does not reproduce the known answers of the tick sampler")
+
+
+_check_known_answers()
