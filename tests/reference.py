@@ -1,5 +1,6 @@
 """Slow, independent truths in plain Python, numpy and mpmath.  Nothing here imports zil."""
 
+import mpmath as mp
 import numpy as np
 
 # ---------------------------------------------------------------------------------------------
@@ -94,36 +95,15 @@ def noise_block(words, d, rows, zero_prob):
 # ----------------------------------------------------------------------------------------------
 
 
-def chacha20_block(key: bytes, counter: int, nonce: bytes) -> bytes:
-    """The block function as RFC 8439 section 2.3 writes it, one word at a time."""
-    mask = 0xFFFFFFFF
-
-    def quarter(x, a, b, c, d):
-        for target, source, mixed, turn in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
-            x[target] = (x[target] + x[source]) & mask
-            x[mixed] ^= x[target]
-            x[mixed] = ((x[mixed] << turn) | (x[mixed] >> (32 - turn))) & mask
-
-    start = [int.from_bytes(b"expand 32-byte k"[4 * i : 4 * i + 4], "little") for i in range(4)]
-    start += [int.from_bytes(key[4 * i : 4 * i + 4], "little") for i in range(8)]
-    start += [counter] + [int.from_bytes(nonce[4 * i : 4 * i + 4], "little") for i in range(3)]
-    state = list(start)
-    for _ in range(10):
-        for i in range(4):
-            quarter(state, i, 4 + i, 8 + i, 12 + i)
-        for i in range(4):
-            quarter(state, i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4)
-    return b"".join(((a + b) & mask).to_bytes(4, "little") for a, b in zip(start, state, strict=True))
-
-
 def keystream_words(key: bytes, level: int, first: int, count: int) -> list[int]:
     """64-bit words of one level of the certified sampler's key stream."""
+    head = [int.from_bytes(part, "little") for part in (b"expa", b"nd 3", b"2-by", b"te k")]
+    head += [int.from_bytes(key[4 * i : 4 * i + 4], "little") for i in range(8)]
     words = []
     for i in range(first, first + count):
         block, place = divmod(i, 8)
-        nonce = (block >> 32).to_bytes(4, "little") + level.to_bytes(4, "little") + b"ZIL1"
-        data = chacha20_block(key, block & 0xFFFFFFFF, nonce)
-        words.append(int.from_bytes(data[8 * place : 8 * place + 8], "little"))
+        output = chacha20_block([*head, block & MASK32, block >> 32, level, int.from_bytes(b"ZIL1", "little")])
+        words.append(output[2 * place] | output[2 * place + 1] << 32)
     return words
 
 

@@ -1,13 +1,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Key = bytes | bytearray | NDArray[np.uint8]
-
 def words_per_row(d: int) -> int: ...
 def level_nonce(level: int) -> int: ...
-def stream(key: Key, nonce: int, first: int, words_out: NDArray[np.uint64], isa: int = ...) -> None: ...
+def stream(key: bytes | bytearray | NDArray[np.uint8], nonce: int, first: int, words_out: NDArray[np.uint64], isa: int = ...) -> None: ...
 def fill(
-    key: Key,
+    key: bytes | bytearray | NDArray[np.uint8],
     first_row: int,
     zero_threshold: int,
     scale_over_tick: NDArray[np.float64],

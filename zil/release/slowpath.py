@@ -43,14 +43,12 @@ def _atanh_series(v: int, q: int) -> Enclosure:
     return 2 * total, 2 * (total + 3 * terms + 4)
 
 
-@lru_cache(maxsize=16)
-def _log2(q: int) -> Enclosure:
+def _log2_series(q: int) -> Enclosure:
     """log 2 = 2 atanh(1/3)."""
     return _atanh_series((1 << q) // 3, q)
 
 
-@lru_cache(maxsize=16)
-def _two_pi(q: int) -> Enclosure:
+def _two_pi_series(q: int) -> Enclosure:
     """2 pi = 8 (4 atan(1/5) - atan(1/239)), Machin.  Alternating: the sum is wrong by less than its number of terms."""
 
     def arctangent(n: int) -> Enclosure:
@@ -63,6 +61,10 @@ def _two_pi(q: int) -> Enclosure:
 
     five, other = arctangent(5), arctangent(239)
     return 8 * (4 * five[0] - other[1]), 8 * (4 * five[1] - other[0])
+
+
+_log2 = lru_cache(maxsize=16)(_log2_series)
+_two_pi = lru_cache(maxsize=16)(_two_pi_series)
 
 
 def minus_log(k: int, bits: int, p: int) -> Enclosure:
