@@ -102,7 +102,7 @@ def keystream_words(key: bytes, level: int, first: int, count: int) -> list[int]
     words = []
     for i in range(first, first + count):
         block, place = divmod(i, 8)
-        output = chacha20_block([*head, block & MASK32, block >> 32, level, int.from_bytes(b"ZIL1", "little")])
+        output = chacha20_block([*head, block & MASK32, block >> 32, level, int.from_bytes(b"ZILT", "little")])
         words.append(output[2 * place] | output[2 * place + 1] << 32)
     return words
 

@@ -1,7 +1,7 @@
 """Print ``tests/data/certified_vectors.json``: known answers of the tick sampler (needs mpmath).
 
 Made without any of zil: the words come from the block function as RFC 8439 writes it, the noise from
-mpmath with 256 bits of every uniform (``tests/reference.py``).  They freeze the stream "ZIL1": a
+mpmath with 256 bits of every uniform (``tests/reference.py``).  They freeze the stream "ZILT": a
 change is a new version of the format, with a new tag.
 
 Run: ``python tools/make_certified_vectors.py > tests/data/certified_vectors.json``.
@@ -44,7 +44,7 @@ def main() -> None:
                 "ticks": ticks,
             }
         )
-    print(json.dumps({"made_by": "tools/make_certified_vectors.py", "stream": "ZIL1", "cases": cases}, indent=1))
+    print(json.dumps({"made_by": "tools/make_certified_vectors.py", "stream": "ZILT", "cases": cases}, indent=1))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@
 #define ZIL_CERTIFIED_MAX_SCALE 17592186044416.0 /* 2^44 */
 
 /* Level 0 holds the first 64 bits of every uniform; level 1, 2, ... hold further bits at the same places.
- * The tag is the version of the stream: "ZIL1". */
-#define ZIL_CERTIFIED_NONCE(level) ((uint64_t)0x314c495a << 32 | (uint64_t)(level))
+ * The tag is the version of the stream: "ZILT". */
+#define ZIL_CERTIFIED_NONCE(level) ((uint64_t)0x544c495a << 32 | (uint64_t)(level))
 
 static inline long zil_certified_words(long d) { return 2 + 2 * ((d + 1) / 2); }
 
