@@ -75,6 +75,16 @@ def exponential(words):
     return (gamma * np.diff(cuts, axis=0, prepend=0, append=1)).ravel()
 
 
+def angle(words):
+    """Cosine and sine of uniform angles: a place in the quarter turn around 0, an exchange, a sign."""
+    words = [int(w) for w in words]
+    turn = np.array([(w >> 12) / 2.0**54 - 0.125 for w in words])
+    c, s = np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)
+    c = np.where([w & 2 for w in words], -c, c)
+    exchange = np.array([w & 1 for w in words], dtype=bool)
+    return np.where(exchange, s, c), np.where(exchange, c, s)
+
+
 def noise_block(words, d, rows, zero_prob):
     """The first block of unit noise of a chunk, from its words."""
     pairs = (d + 1) // 2
@@ -84,9 +94,8 @@ def noise_block(words, d, rows, zero_prob):
     w = np.where([int(v) < int(zero_prob * 2.0**64) for v in rest[:rows]], 0, e[0])
     out = np.empty((rows, 2 * pairs))
     for p in range(pairs):
-        angle = 2 * np.pi * unit(rest[(1 + p) * rows : (2 + p) * rows])
         r = np.sqrt(2 * e[1 + p] * w)
-        out[:, 2 * p], out[:, 2 * p + 1] = r * np.cos(angle), r * np.sin(angle)
+        out[:, 2 * p : 2 * p + 2] = (r * angle(rest[(1 + p) * rows : (2 + p) * rows])).T
     return out[:, :d]
 
 

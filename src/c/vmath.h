@@ -99,11 +99,8 @@ VM_INLINE double vm_log1p(double y) {
     return vm_log(w) + c;
 }
 
-/* sin and cos of 2 pi u, |u| <= 2^50. */
-VM_INLINE void vm_sincos2pi(double u, double *sin_out, double *cos_out) {
-    double kd = 4.0 * u + VM_MAGIC;
-    uint64_t k = vm_bits(kd);
-    double r = u - 0.25 * (kd - VM_MAGIC);
+/* sin and cos of 2 pi r, |r| <= 1/8. */
+VM_INLINE void vm_sincos_octant(double r, double *sin_out, double *cos_out) {
     double z = r * r;
     double s = VM_SIN[7];
     s = s * z + VM_SIN[6];
@@ -113,7 +110,7 @@ VM_INLINE void vm_sincos2pi(double u, double *sin_out, double *cos_out) {
     s = s * z + VM_SIN[2];
     s = s * z + VM_SIN[1];
     s = s * z + VM_SIN[0];
-    s = s * r;
+    *sin_out = s * r;
     double c = VM_COS[7];
     c = c * z + VM_COS[6];
     c = c * z + VM_COS[5];
@@ -122,7 +119,15 @@ VM_INLINE void vm_sincos2pi(double u, double *sin_out, double *cos_out) {
     c = c * z + VM_COS[2];
     c = c * z + VM_COS[1];
     c = c * z + VM_COS[0];
-    c = c * z + 1.0;
+    *cos_out = c * z + 1.0;
+}
+
+/* sin and cos of 2 pi u, |u| <= 2^50. */
+VM_INLINE void vm_sincos2pi(double u, double *sin_out, double *cos_out) {
+    double kd = 4.0 * u + VM_MAGIC;
+    uint64_t k = vm_bits(kd);
+    double s, c;
+    vm_sincos_octant(u - 0.25 * (kd - VM_MAGIC), &s, &c);
     uint64_t odd = 0ULL - (k & 1);
     uint64_t sb = vm_bits(s), cb = vm_bits(c);
     uint64_t ss = (sb & ~odd) | (cb & odd);

@@ -123,6 +123,28 @@ def test_extreme_words_give_finite_draws(word):
     np.testing.assert_allclose(gamma, expected, rtol=1e-14)
 
 
+def test_angles_are_uniform():
+    """Kolmogorov-Smirnov on the angle, and both coordinates of one point (false alarm 2e-9)."""
+    words = words_of(fresh_key(), 1, 5, 1 << 16)
+    c, s = np.empty(len(words)), np.empty(len(words))
+    sampling.pairs(np.full(len(words), 0.5), words, c, s)
+    turn = np.arctan2(s, c) / (2 * np.pi) % 1
+    assert stats.kstest(turn, "uniform").pvalue > 1e-9
+    assert stats.kstest(turn[words % 2 == 0] * 2 % 1, "uniform").pvalue < 1e-9  # power: half of the circle is missing
+    e_c, e_s = reference.angle(words[:500])
+    np.testing.assert_allclose(c[:500], e_c, atol=2e-15)
+    np.testing.assert_allclose(s[:500], e_s, atol=2e-15)
+
+
+def test_noise_is_frozen():
+    """One seed, one table: the bytes are part of what a seed promises (numpy plays no part in them)."""
+    frozen = json.loads((Path(__file__).parents[1] / "data" / "noise.json").read_text())
+    key = key_of(1, 2, 3, 4)
+    for d, rows in frozen["rows"].items():
+        got = add(key, sampling.CHUNK + 2, int(d), 0.25)[[0, 1, 2, 3, -1]]
+        assert [[v.hex() for v in row] for row in got.tolist()] == rows
+
+
 class FixedBits:
     """A bit generator that returns one value for ever, through numpy's C interface."""
 
