@@ -7,18 +7,40 @@ import numpy as np
 # Streams and noise (src/c/streams.h, draws.h, sampling.h)
 # ---------------------------------------------------------------------------------------------
 
-MASK64 = 2**64 - 1
+MASK32, MASK64 = 2**32 - 1, 2**64 - 1
+
+
+def chacha20_block(start):
+    """The 16 output words of one ChaCha20 block from its 16 start words (RFC 8439, 2.3)."""
+    x = list(start)
+
+    def rotate(v, n):
+        return ((v << n) | (v >> (32 - n))) & MASK32
+
+    def quarter(a, b, c, d):
+        for left, right, target, n in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
+            x[left] = (x[left] + x[right]) & MASK32
+            x[target] = rotate(x[target] ^ x[left], n)
+
+    for _ in range(10):
+        for k in range(4):
+            quarter(k, 4 + k, 8 + k, 12 + k)
+        for k in range(4):
+            quarter(k, 4 + (k + 1) % 4, 8 + (k + 2) % 4, 12 + (k + 3) % 4)
+    return [(v + s) & MASK32 for v, s in zip(x, start, strict=True)]
 
 
 def stream_words(key, domain, chunk, n):
     """The first n words of the stream: eight xoshiro256++ lanes seeded by ChaCha20."""
-    key_bytes = b"".join(int(word).to_bytes(8, "little") for word in key)
     state = []
     for k in range(4):
         block = 4 * chunk + k
-        nonce = (block >> 32).to_bytes(4, "little") + domain.to_bytes(4, "little") + b"ZIL1"
-        out = chacha20_block(key_bytes, block & 0xFFFFFFFF, nonce)
-        state.append([int.from_bytes(out[8 * i : 8 * i + 8], "little") for i in range(8)])
+        start = [0x61707865, 0x3320646E, 0x79622D32, 0x6B206574]
+        for word in key:
+            start += [int(word) & MASK32, int(word) >> 32]
+        start += [block & MASK32, block >> 32, domain, int.from_bytes(b"ZIL1", "little")]
+        out = chacha20_block(start)
+        state.append([out[2 * i] | out[2 * i + 1] << 32 for i in range(8)])
 
     def rotate(v, n):
         return ((v << n) | (v >> (64 - n))) & MASK64

@@ -43,9 +43,12 @@ def add(key, n, d, zero_prob=0.2, scale=None, factor=None, x=None, out=None, fir
 
 
 def test_reference_block_is_the_rfc_8439_example():
-    out = reference.chacha20_block(bytes(range(32)), 1, bytes.fromhex("000000090000004a00000000"))
-    assert out[:16].hex() == "10f1e7e4d13b5915500fdd1fa32071c4"
-    assert out[-4:].hex() == "a2503c4e"
+    start = [0x61707865, 0x3320646E, 0x79622D32, 0x6B206574]
+    start += [int.from_bytes(bytes(range(4 * k, 4 * k + 4)), "little") for k in range(8)]
+    start += [1, 0x09000000, 0x4A000000, 0]
+    out = reference.chacha20_block(start)
+    assert out[:4] == [0xE4E7F110, 0x15593BD1, 0x1FDD0F50, 0xC47120A3]
+    assert out[-1] == 0x4E3C50A2
 
 
 @pytest.mark.parametrize("isa", ISAS)
