@@ -4,15 +4,22 @@ from zil._build import build_info
 from zil._validate import ConvergenceWarning, PrivacyWarning, SchemaError
 from zil.privacy.noise import Noise
 from zil.privacy.tradeoff import TradeOff, eps_delta_tradeoff, gaussian_tradeoff, tradeoff
+from zil.release.mechanism import Mechanism, calibrate, check
+from zil.release.published import Release, load
 
 __all__ = [
     "ConvergenceWarning",
+    "Mechanism",
     "Noise",
     "PrivacyWarning",
+    "Release",
     "SchemaError",
     "TradeOff",
     "build_info",
+    "calibrate",
+    "check",
     "eps_delta_tradeoff",
     "gaussian_tradeoff",
+    "load",
     "tradeoff",
 ]

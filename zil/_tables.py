@@ -266,3 +266,70 @@ def same_rows(first: Any, second: Any, what: str = "the two tables") -> None:
     right: Any = getattr(second, "index", None)
     if hasattr(left, "equals") and hasattr(right, "equals") and not left.equals(right):
         raise SchemaError(f"{what} have different indexes; align them first (rows pair by position)")
+
+
+def kind(table: Any) -> str:
+    """The kind of a table as one word, for `from_arrow`."""
+    if _is_array(table):
+        return "numpy-1d" if _array(table).ndim == 1 else "numpy"
+    native = nw.from_native(table, eager_only=True, allow_series=True)
+    name = str(native.implementation).lower().rsplit(".", 1)[-1]
+    return f"{name}-1d" if isinstance(native, nw.Series) else name
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError("files need pyarrow: pip install 'zil[parquet]'") from None
+    return pyarrow
+
+
+def to_arrow(table: Any) -> Any:
+    """A pyarrow table with text names; a pandas index travels in it.
+
+    Raises
+    ------
+    SchemaError
+        Two names are the same as text.
+    """
+    pa = _pyarrow()
+    names = [str(name) for name in column_names(table)]
+    if len(set(names)) != len(names):
+        raise SchemaError(_duplicates(names))
+    if _is_array(table):
+        array = _array(table)
+        columns = array.reshape(len(array), -1) if array.ndim == 1 else array
+        return pa.table({name: np.ascontiguousarray(columns[:, k]) for k, name in enumerate(names)})
+    frame = _frame(table)
+    if frame.implementation.is_pandas():
+        return pa.Table.from_pandas(nw.to_native(frame).set_axis(names, axis=1))
+    return frame.to_arrow().rename_columns(names)
+
+
+def from_arrow(arrow: Any, kind: str, names: Sequence[Any] | None = None) -> Any:
+    """The pyarrow table as the kind it came from, with its old names.
+
+    A kind whose library is not installed here comes back as pyarrow table.
+    """
+    base, _, single = kind.partition("-")
+    if base == "numpy":
+        columns = [column.to_numpy() for column in arrow.columns]
+        return columns[0] if single else np.stack(columns, axis=1)
+    result = arrow
+    try:
+        if base == "pandas":
+            result = arrow.to_pandas()
+            if names is not None:
+                result = result.set_axis(list(names), axis=1)
+        elif base == "polars":
+            import polars
+
+            result = polars.from_arrow(arrow)
+    except ImportError:
+        return arrow
+    if not single:
+        return result
+    if base == "pandas":
+        return result.iloc[:, 0]
+    return result.to_series() if base == "polars" else result.column(0)

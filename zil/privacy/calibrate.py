@@ -12,11 +12,20 @@ import math
 from fractions import Fraction
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from zil import _validate
 from zil._validate import FloatArray
 
 MARGIN = 2.0**-48
+
+
+def gaussian_shift(mu: float) -> float:
+    """Shift whose curve has the advantage of ``G_mu``, the most that mu-GDP can allow: ``erf(mu/sqrt(8))``."""
+    value = _validate.positive("mu", mu)
+    x = value / math.sqrt(8.0)
+    minus_log = -math.log1p(-math.erf(x)) if x < 0.5 else -(math.log(2.0) + float(log_ndtr(-0.5 * value)))
+    return shrink(math.sqrt(2.0) * minus_log)
 
 
 def _log_ratio(low: float, high: float) -> float:
@@ -98,14 +107,19 @@ def norm(values: list[float]) -> float:
     )
 
 
-def shift(width: FloatArray, scale: FloatArray, unit: str) -> float:
-    """``c`` of two neighbouring rows in units of the noise, rounded up.
+def ratios(width: FloatArray, scale: FloatArray) -> FloatArray:
+    """``width_j/scale_j`` rounded up, shape (d,)."""
+    pairs = zip(width.tolist(), scale.tolist(), strict=True)
+    return np.array([_at_least(w / s, Fraction(w) / Fraction(s)) for w, s in pairs])
 
-    Attribute level: one entry changes, ``max_j width_j/scale_j``.  Record level: the whole row
-    changes, the Euclidean norm of ``width_j/scale_j``.
+
+def shift(ratio: FloatArray, unit: str) -> float:
+    """``c`` of two neighbouring rows from the ``width_j/scale_j``, rounded up.
+
+    Attribute level: one entry changes, so the largest.  Record level: the whole row changes, so
+    the Euclidean norm.
     """
-    ratios = [_at_least(w / s, Fraction(w) / Fraction(s)) for w, s in zip(width.tolist(), scale.tolist(), strict=True)]
-    return max(ratios) if unit == "attribute" else norm(ratios)
+    return float(ratio.max()) if unit == "attribute" else norm(ratio.tolist())
 
 
 def scales(width: FloatArray, c: float, unit: str, scaling: str) -> FloatArray:

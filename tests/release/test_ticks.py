@@ -1,0 +1,94 @@
+"""The public lattice: inside the bounds, exact in float64, clipped, and refusing what does not fit."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zil.release import ticks
+
+NAMES = ["a"]
+
+
+def grid(low, high, scale, resolution=None):
+    return ticks.lattice(NAMES, np.array([[low, high]], float), np.array([scale], float), [resolution])
+
+
+def test_default_tick_is_a_power_of_two_near_the_millionth():
+    for scale in (1.0, 0.3, 7e-5, 123456.0):
+        tick = float(grid(0, 1e-3 * scale, scale).tick[0])
+        assert np.frexp(tick)[0] == 0.5
+        assert 2**20 <= scale / tick < 2**21
+
+
+def test_declared_resolution():
+    assert grid(0, 10, 8.0, 1.0).tick[0] == 1.0
+    assert grid(0, 10, 7.9, 1.0).tick[0] < 1e-4  # too coarse for this little noise
+    cents = grid(0.3, 0.7, 1.0, 0.01)
+    assert (cents.low[0], cents.high[0]) == (30, 70)
+
+
+bound = st.floats(-1e6, 1e6)
+
+
+@settings(deadline=None)
+@given(bound, bound, st.floats(1e-3, 1e6), st.lists(st.floats(allow_nan=False), min_size=1, max_size=5))
+def test_values_end_on_the_lattice_inside_the_bounds(one, other, scale, values):
+    low, high = min(one, other), max(one, other)
+    g = grid(low, high, scale)
+    tick = Fraction(float(g.tick[0]))
+    assert Fraction(g.high[0]) - Fraction(g.low[0]) <= (Fraction(high) - Fraction(low)) / tick
+    got = ticks.to_ticks(np.array(values)[:, None], np.array([[low, high]]), g)
+    assert (got == np.rint(got)).all()
+    assert ((got >= g.low) & (got <= g.high)).all()
+    for value, count in zip(values, got[:, 0].tolist(), strict=True):
+        clipped = min(max(value, low), high)
+        assert abs(Fraction(count) * tick - Fraction(clipped)) <= tick
+
+
+def test_whole_numbers_are_kept():
+    g = grid(0, 100, 33.0)
+    values = np.arange(101.0)[:, None]
+    assert (ticks.to_ticks(values.copy(), np.array([[0.0, 100.0]]), g) * g.tick == values).all()
+
+
+def test_infinite_values_go_to_the_bounds():
+    g = grid(0, 1, 1.0)
+    got = ticks.to_ticks(np.array([[np.inf], [-np.inf]]), np.array([[0.0, 1.0]]), g) * g.tick
+    assert got.tolist() == [[1.0], [0.0]]
+
+
+def test_bounds_closer_than_a_tick():
+    g = grid(0.1, 0.1 + 1e-12, 1.0)
+    assert g.low == g.high
+    assert abs(g.low[0] * g.tick[0] - 0.1) <= g.tick[0]
+    assert grid(2, 2, 1.0).low[0] * grid(2, 2, 1.0).tick[0] == 2.0
+
+
+def test_bounds_far_from_zero():
+    far = grid(1e12, 1e12 + 1, 2.0)  # coarser than 2**-20 of the scale, still exact
+    assert 2.0 / far.tick[0] >= ticks.COARSEST
+    assert np.abs(far.high[0]) <= 2 * ticks.LIMIT
+    with pytest.raises(ValueError, match=r"column 'a': .*too far from 0 for float64"):
+        grid(1e18, 1e18 + 1024, 10.0)
+    with pytest.raises(ValueError, match="too far"):
+        grid(0, 1e15, 8.0, 1e-3)
+
+
+def test_effective_scale_adds_the_rounding():
+    assert ticks.effective_scale(np.array([8.0]), np.array([1.0]))[0] == pytest.approx(np.sqrt(64 + 1 / 12))
+
+
+def test_resolution_forms():
+    assert ticks.resolutions(["a", "b"], None) == [None, None]
+    assert ticks.resolutions(["a", "b"], 1) == [1.0, 1.0]
+    assert ticks.resolutions(["a", "b"], {"b": 0.5}) == [None, 0.5]
+    assert ticks.resolutions(["a", "b"], [None, 2]) == [None, 2.0]
+    with pytest.raises(ValueError, match="names 'c'"):
+        ticks.resolutions(["a"], {"c": 1})
+    with pytest.raises(ValueError, match="2 entries for 1 columns"):
+        ticks.resolutions(["a"], [1, 2])
+    with pytest.raises(ValueError, match="resolution of 'a' must be in"):
+        ticks.resolutions(["a"], 0.0)

@@ -1,0 +1,110 @@
+"""What is said about a release: one dictionary, in the Parquet footer or beside a CSV file.
+
+It holds parameters and what follows from them.  It never holds a seed, a key, a path, a host
+name, or anything computed from the data, such as a count of clipped or unchanged rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from zil._core import probe
+from zil._validate import FloatArray, SchemaError
+from zil.privacy.noise import Noise
+
+FORMAT = "zil-release"
+FORMAT_VERSION = 1
+MECHANISM = "zero-inflated symmetric multivariate Laplace (ZIL)"
+UNITS = ("attribute", "record")
+CURVES = ("sharp", "limit")
+
+
+def columns_part(
+    names: Sequence[Any], bounds: FloatArray, tick: FloatArray, scale: FloatArray, effective: FloatArray
+) -> list[dict[str, Any]]:
+    """One entry per noised column."""
+    return [
+        {"name": name, "lower": low, "upper": high, "tick": u, "scale": s, "effective_scale": e}
+        for name, (low, high), u, s, e in zip(
+            names, bounds.tolist(), tick.tolist(), scale.tolist(), effective.tolist(), strict=True
+        )
+    ]
+
+
+def build(
+    *,
+    columns: list[dict[str, Any]],
+    zero_prob: float,
+    target: dict[str, Any] | None,
+    shifts: dict[str, float],
+    guarantees: dict[str, Any],
+    private: bool,
+    n_rows: int | None,
+    release_id: str | None,
+    missing: Any,
+    table: str | None = None,
+) -> dict[str, Any]:
+    """The metadata of a release (``n_rows=None``: of a mechanism that has released nothing)."""
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "mechanism": MECHANISM,
+        "version": probe.build_facts()["version"],
+        "private": private,
+        "release_id": release_id,
+        "unit": target["unit"] if target else None,
+        "target": target,
+        "zero_prob": zero_prob,
+        "columns": columns,
+        "shift": shifts,
+        "guarantees": guarantees,
+        "numeric_delta": 0 if private else None,
+        "n_rows": n_rows,
+        "expected_unchanged_rows": None if n_rows is None else n_rows * zero_prob,
+        "policies": {"out_of_bounds": "clip", "missing": missing, "rows": "order and index kept"},
+        "table": table,
+    }
+
+
+def bounds_of(metadata: dict[str, Any]) -> dict[Any, tuple[float, float]]:
+    return {column["name"]: (column["lower"], column["upper"]) for column in metadata["columns"]}
+
+
+def noise_of(metadata: dict[str, Any]) -> Noise:
+    """What an analyst needs: the scale includes the variance of rounding to ticks."""
+    return Noise(metadata["zero_prob"], {c["name"]: c["effective_scale"] for c in metadata["columns"]})
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the metadata, as shipped."""
+    text = resources.files("zil.data").joinpath("release.schema.json").read_text("utf-8")
+    result: dict[str, Any] = json.loads(text)
+    return result
+
+
+def dumps(metadata: dict[str, Any]) -> str:
+    return json.dumps(metadata, indent=2, allow_nan=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"metadata cannot hold {type(value).__name__}")
+
+
+def loads(text: str | bytes) -> dict[str, Any]:
+    """Read metadata; SchemaError if it is not what this version writes."""
+    try:
+        result = json.loads(text)
+        good = result["format"] == FORMAT and result["format_version"] == FORMAT_VERSION
+        bounds_of(result), noise_of(result), result["private"], result["n_rows"]
+    except (ValueError, TypeError, KeyError):
+        good = False
+    if not good:
+        raise SchemaError("this is not the metadata of a zil release of a version that can be read here")
+    return dict(result)

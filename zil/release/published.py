@@ -1,0 +1,220 @@
+"""A published table with what an analyst must know about it, on disk and in memory."""
+
+from __future__ import annotations
+
+import base64
+import os
+from typing import Any
+
+import numpy as np
+
+from zil import _random, _tables, _threads, _validate
+from zil._core import sampling
+from zil._validate import FloatArray, SchemaError
+from zil.privacy.noise import Noise
+from zil.release import files, report
+from zil.release import metadata as facts
+
+_STREAM = (0x5A494C, 0x646F75626C65, 0, 0)  # the default second noise; public, and part of the interface
+
+
+class Release:
+    """What `Mechanism.release` (or `Mechanism.simulate`) hands out; it holds no original value.
+
+    Attributes
+    ----------
+    data
+        The published table, of the kind that came in.
+    noise : Noise
+        Law of the noise by column name; scales include the rounding to ticks.
+    bounds : dict
+        Public bounds ``{column: (low, high)}`` of the original values.
+    private : bool
+        False if it was simulated with a reproducible generator: then no guarantee holds.
+    metadata : dict
+        Everything public about it, as written to files.
+    """
+
+    def __init__(self, data: Any, metadata: dict[str, Any]) -> None:
+        self.data = data
+        self.metadata = metadata
+
+    @property
+    def noise(self) -> Noise:
+        return facts.noise_of(self.metadata)
+
+    @property
+    def bounds(self) -> dict[Any, tuple[float, float]]:
+        return facts.bounds_of(self.metadata)
+
+    @property
+    def columns(self) -> list[Any]:
+        """Names of the noised columns."""
+        return [column["name"] for column in self.metadata["columns"]]
+
+    @property
+    def private(self) -> bool:
+        return bool(self.metadata["private"])
+
+    def __repr__(self) -> str:
+        stamp = "" if self.private else ", SIMULATED: not private"
+        return (
+            f"<Release of {self.metadata['n_rows']} rows, noised {', '.join(map(str, self.columns))}, "
+            f"private={self.private}{stamp}>"
+        )
+
+    def report(self) -> str:
+        """The privacy label in markdown; it vouches for nothing if the table was simulated."""
+        return report.markdown(self.metadata)
+
+    def _repr_html_(self) -> str:
+        return report.html(self.metadata)
+
+    def double(self, rng: Any = None, copies: int = 1, *, n_threads: int | None = None) -> Any:
+        """Doubly randomised data ``X2 = X1 + S``, ``S ~ SL(zero_prob scale^2)``; post-processing of what is public.
+
+        ``X2`` minus the original is plain symmetric Laplace noise with the scale of the release
+        (paper, section 4.1).
+
+        Parameters
+        ----------
+        rng : None, int, SeedSequence, Generator or BitGenerator
+            None is a fixed stream keyed by the number of the row: the same call gives the same
+            table, and no secrecy is needed.
+        copies : int
+            Independent draws of S.
+        n_threads : int, optional
+            None: what ``OMP_NUM_THREADS`` and the CPU affinity allow; the result does not depend on it.
+
+        Returns
+        -------
+        table of the kind of `data`, or a list of ``copies`` tables if more than one
+        """
+        count = _validate.integer("copies", copies, 1)
+        key = np.array(_STREAM, dtype=np.uint64) if rng is None else _random.resolve_key(rng)
+        values = _tables.to_float(self.data, self.columns)
+        scale = np.sqrt(self.metadata["zero_prob"]) * self.noise.scales(self.columns)
+        result = []
+        for _ in range(count):
+            noisy = np.empty_like(values)
+
+            def task(first: int, last: int, out: FloatArray = noisy) -> None:
+                sampling.add_noise(key, sampling.DOUBLE, 0.0, scale, None, values, out, 0, first, last)
+
+            _threads.run_chunks(task, -(-len(values) // sampling.CHUNK), n_threads)
+            key[-1] += np.uint64(1)
+            result.append(_tables.replace(self.data, {name: noisy[:, k] for k, name in enumerate(self.columns)}))
+        return result[0] if count == 1 else result
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table and its metadata: Parquet (metadata in the footer) or CSV (JSON beside it).
+
+        Parameters
+        ----------
+        path
+            Ends in ``.parquet``, ``.pq`` or ``.csv``; an existing file is replaced in one step.
+        """
+        kind = files.file_format(path)
+        arrow = _tables.to_arrow(self.data)
+        described = {**self.metadata, "names": _tables.column_names(self.data)}
+        if kind == "parquet":
+            write_parquet(path, arrow, described)
+        else:
+            _write_csv(path, arrow, described)
+
+
+def write_parquet(path: str | os.PathLike[str], arrow: Any, described: dict[str, Any]) -> None:
+    import pyarrow.parquet as pq
+
+    with files.atomic(path) as handle:
+        sink = files.Hashing(handle)
+        with pq.ParquetWriter(sink, arrow.schema) as writer:
+            writer.write_table(arrow)
+            # all pages are written now; what follows is the footer, which holds the digest
+            writer.add_key_value_metadata({files.KEY: facts.dumps({**described, **sink.digest()})})
+
+
+def _write_csv(path: str | os.PathLike[str], arrow: Any, described: dict[str, Any]) -> None:
+    import pyarrow.csv
+
+    with files.atomic(path) as handle:
+        sink = files.Hashing(handle)
+        pyarrow.csv.write_csv(arrow, sink)
+        # the types of the columns are lost in a CSV file; they are part of the schema, not of the data
+        types = base64.b64encode(arrow.schema.serialize().to_pybytes()).decode("ascii")
+        text = facts.dumps({**described, "arrow_schema": types, **sink.digest()})
+        with files.atomic(files.sidecar(path)) as beside:
+            beside.write(text.encode("utf-8"))
+
+
+def load(path: str | os.PathLike[str]) -> Release:
+    """Read what `Release.save` or `Mechanism.release_file` wrote, and verify its digest.
+
+    Parameters
+    ----------
+    path
+        A Parquet file, or a CSV file with its ``.json`` beside it.
+
+    Returns
+    -------
+    Release
+        The table is of the kind that was saved; pyarrow if that library is not installed here.
+
+    Raises
+    ------
+    SchemaError
+        No zil metadata, or the file was changed after it was released.
+    """
+    kind = files.file_format(path)
+    _tables.to_arrow([0.0])  # says what to install if pyarrow is missing
+    if kind == "parquet":
+        described, arrow = _read_parquet(path)
+    else:
+        described, arrow = _read_csv(path)
+    names = described.pop("names", None)
+    return Release(_tables.from_arrow(arrow, described.get("table") or "pyarrow", names), described)
+
+
+def _read_parquet(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with open(path, "rb") as handle:
+            stored = pq.read_metadata(handle).metadata or {}
+    except pa.ArrowException:
+        raise SchemaError("this is not a Parquet file, or a damaged one") from None
+    if files.KEY not in stored:
+        raise SchemaError("this Parquet file holds no zil metadata: it was not written by zil")
+    described = facts.loads(stored[files.KEY])
+    files.verify(path, described, whole=False)
+    with open(path, "rb") as handle:
+        arrow = pq.read_table(handle)
+    kept = {k: v for k, v in (arrow.schema.metadata or {}).items() if k != files.KEY}
+    return described, arrow.replace_schema_metadata(kept or None)
+
+
+def _read_csv(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
+    import pyarrow as pa
+    import pyarrow.csv
+
+    beside = files.sidecar(path)
+    if not beside.exists():
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"no such file: {os.fspath(path)}")
+        raise SchemaError(f"no metadata beside the CSV file: {beside.name} is missing")
+    described = facts.loads(beside.read_bytes())
+    files.verify(path, described, whole=True)
+    types = described.pop("arrow_schema", None)
+    options = None
+    schema = None
+    if types is not None:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(types)))
+        plain = {f.name: f.type for f in schema if not pa.types.is_dictionary(f.type)}
+        options = pyarrow.csv.ConvertOptions(
+            column_types=plain, strings_can_be_null=True, quoted_strings_can_be_null=False
+        )
+    arrow = pyarrow.csv.read_csv(path, convert_options=options)
+    if schema is not None:
+        arrow = arrow.cast(schema)
+    return described, arrow
