@@ -142,3 +142,25 @@ def noise_ticks(key: bytes, row: int, scales, zero_threshold: int) -> list[int]:
     joined = [sum(levels[k][i] << 64 * (3 - k) for k in range(4)) for i in range(1, width)]
     with mp.workprec(600):
         return [int(mp.nint(value)) for value in laplace_row(joined, 256, scales)]
+
+
+# ---------------------------------------------------------------------------------------------
+# Symmetric Laplace density and trade-off curves (src/c/bessel.h, sl_density.h, tradeoff.c)
+# ---------------------------------------------------------------------------------------------
+
+
+def bessel_k(order, x):
+    """K_order(x) for integer or half-integer order, in the working precision: two orders of mpmath, then recurrence."""
+    first = mp.mpf(order) % 1
+    low, high = mp.besselk(first, x), mp.besselk(first + 1, x)
+    for k in range(int(order)):
+        low, high = high, low + 2 * (first + k + 1) / x * high
+    return low
+
+
+def sl_log_density(dim, r, digits=30):
+    """log g_dim(r), identity covariance, as an mpmath number."""
+    with mp.workdps(digits):
+        r, v = mp.mpf(r), mp.mpf(2 - dim) / 2
+        bessel = bessel_k(abs(v), mp.sqrt(2) * r)
+        return mp.log(2) - mp.mpf(dim) / 2 * mp.log(2 * mp.pi) + v * mp.log(r / mp.sqrt(2)) + mp.log(bessel)

@@ -2,6 +2,7 @@
 
 from zil._build import build_info
 from zil._validate import ConvergenceWarning, PrivacyWarning, SchemaError
+from zil.privacy.density import log_likelihood_ratio
 from zil.privacy.noise import Noise
 from zil.privacy.tradeoff import TradeOff, eps_delta_tradeoff, gaussian_tradeoff, tradeoff
 from zil.release.mechanism import Mechanism, calibrate, check
@@ -21,5 +22,6 @@ __all__ = [
     "eps_delta_tradeoff",
     "gaussian_tradeoff",
     "load",
+    "log_likelihood_ratio",
     "tradeoff",
 ]

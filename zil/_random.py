@@ -59,8 +59,7 @@ def resolve_key(rng: Any = None) -> Key:
             source = np.random.default_rng(rng).bit_generator
         except TypeError:
             raise TypeError(
-                "rng must be None, an int, a SeedSequence, a BitGenerator or a Generator, "
-                f"got {type(rng).__name__}"
+                f"rng must be None, an int, a SeedSequence, a BitGenerator or a Generator, got {type(rng).__name__}"
             ) from None
     sampling.read_key(source, key)
     return key
