@@ -3,6 +3,7 @@
 from zil._build import build_info
 from zil._validate import ConvergenceWarning, PrivacyWarning, SchemaError
 from zil.privacy.density import log_likelihood_ratio
+from zil.privacy.distributions import SymmetricLaplace, ZeroInflatedLaplace
 from zil.privacy.noise import Noise
 from zil.privacy.tradeoff import TradeOff, eps_delta_tradeoff, gaussian_tradeoff, tradeoff
 from zil.release.mechanism import Mechanism, calibrate, check
@@ -15,7 +16,9 @@ __all__ = [
     "PrivacyWarning",
     "Release",
     "SchemaError",
+    "SymmetricLaplace",
     "TradeOff",
+    "ZeroInflatedLaplace",
     "build_info",
     "calibrate",
     "check",

@@ -114,7 +114,7 @@ def float_array(name: str, values: Any, ndim: int | tuple[int, ...] | None = Non
     if wanted is not None and raw.ndim not in wanted:
         rule = " or ".join(map(str, wanted))
         raise ValueError(f"{name} must have {rule} dimension(s), got shape {raw.shape}")
-    return np.ascontiguousarray(raw, dtype=np.float64)
+    return np.asarray(raw, dtype=np.float64, order="C")  # unlike ascontiguousarray, it leaves a scalar a scalar
 
 
 def finite_array(name: str, values: Any, ndim: int | tuple[int, ...] | None = None) -> FloatArray:
