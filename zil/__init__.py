@@ -6,8 +6,10 @@ from zil.privacy.density import log_likelihood_ratio
 from zil.privacy.distributions import SymmetricLaplace, ZeroInflatedLaplace
 from zil.privacy.noise import Noise
 from zil.privacy.tradeoff import TradeOff, eps_delta_tradeoff, gaussian_tradeoff, tradeoff
-from zil.release.mechanism import Mechanism, calibrate, check
+from zil.release.calibration import calibrate
+from zil.release.mechanism import Mechanism
 from zil.release.published import Release, load
+from zil.release.schema import check
 
 __all__ = [
     "ConvergenceWarning",

@@ -122,6 +122,7 @@ def to_float(
     what: str = "column",
     allow_missing: bool = False,
     allow_infinite: bool = False,
+    copy: bool = True,
 ) -> FloatArray:
     """Columns as a new float64 C array of shape ``(n, len(names))``.
 
@@ -137,6 +138,8 @@ def to_float(
         NaN, null and masked entries become NaN instead of an error.
     allow_infinite : bool
         Infinite entries pass.
+    copy : bool
+        False may return the caller's own memory (if it is a float64 C array), not to be written to.
 
     Raises
     ------
@@ -147,7 +150,9 @@ def to_float(
     """
     wanted = column_names(table) if names is None else resolve(table, names, what=what)
     if _is_array(table):
-        return _array_to_float(_array(table), wanted, what, allow_missing, allow_infinite)
+        array = _array(table)
+        result = _array_to_float(array, wanted, what, allow_missing, allow_infinite)
+        return result.copy() if copy and np.may_share_memory(result, array) else result
     frame = _frame(table)
     out = np.empty((len(frame), len(wanted)))
     for k, name in enumerate(wanted):
@@ -164,14 +169,19 @@ def _array_to_float(
         named = f"{what} {wanted[0]!r} has" if wanted else "the table has"
         raise TypeError(f"{named} dtype {array.dtype}; it must be numeric")
     columns = array.reshape(-1, 1) if array.ndim == 1 else array
-    out = np.empty((len(array), len(wanted)))
+    if wanted != list(range(columns.shape[1])):
+        columns = columns[:, wanted]
+    out: FloatArray = np.ascontiguousarray(np.ma.getdata(columns), dtype=np.float64)
+    mask = np.ma.getmaskarray(columns) if isinstance(columns, np.ma.MaskedArray) and columns.mask.any() else None
+    if mask is not None:
+        out = np.where(mask, np.nan, out)
+    # all is well if the sum is finite (a sum that overflows leads to the full look)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if mask is None and math.isfinite(float(out.sum())):
+            return out
     for k, name in enumerate(wanted):
-        column = columns[:, name]
-        out[:, k] = np.ma.getdata(column)
-        mask = np.ma.getmaskarray(column) if isinstance(column, np.ma.MaskedArray) else None
-        if mask is not None:
-            out[mask, k] = np.nan
-        _check_entries(out[:, k], bool(mask is not None and mask.any()), name, what, allow_missing, allow_infinite)
+        missing = mask is not None and bool(mask[:, k].any())
+        _check_entries(out[:, k], missing, name, what, allow_missing, allow_infinite)
     return out
 
 
@@ -244,6 +254,13 @@ def replace(table: Any, columns: Mapping[Any, FloatArray]) -> Any:
     if isinstance(nw.from_native(table, eager_only=True, allow_series=True), nw.Series):
         return _back_to_series(native, table)
     return native
+
+
+def with_columns(table: Any, names: Sequence[Any], values: FloatArray) -> Any:
+    """`replace` with all new columns in one array (n, k), which the result may keep."""
+    if _is_array(table) and _array(table).ndim == 2 and list(names) == column_names(table):
+        return values
+    return replace(table, {name: values[:, k] for k, name in enumerate(names)})
 
 
 def _back_to_series(native: Any, table: Any) -> Any:

@@ -302,7 +302,7 @@ def test_refused_before_any_draw(publish, monkeypatch):
 
     m = zil.Mechanism({"a": (0, 1)}, zero_prob=0.0, scale=1.0)
     monkeypatch.setattr("os.urandom", never)
-    monkeypatch.setattr("zil.release.mechanism._simulated", never)
+    monkeypatch.setattr("zil.release.rows.simulated", never)
     for table, error in [
         (pd.DataFrame({"a": ["x"]}), TypeError),
         (pd.DataFrame({"a": pd.Categorical([1])}), TypeError),
@@ -377,6 +377,24 @@ def test_output_lies_on_the_lattice(publish):
         assert (out == np.rint(out)).all()
     naive = 1.0 + np.random.default_rng().laplace(size=1000)
     assert not (naive / m.tick[0] == np.rint(naive / m.tick[0])).all()
+
+
+@pytest.mark.parametrize("publish", PUBLISH)
+def test_sign_of_zero_tells_nothing(publish):
+    m = mechanism((-1, 1), zero_prob=1.0)
+    assert not np.signbit(publish(m, np.array([-1e-300, -0.0, -1e-9, 0.0])).data).any()
+
+
+@pytest.mark.parametrize("n", [1, 4095, 4097, 16_384, 40_000])
+def test_same_bytes_for_any_number_of_threads(n, monkeypatch):
+    m = zil.Mechanism([(0, 1), (0, 2), (0, 3)], zero_prob=0.2, scale=1.0)
+    table = np.random.default_rng(1).uniform(0, 3, (n, 3))
+    assert len({m.simulate(table, 0, n_threads=k).data.tobytes() for k in (1, 2, 8)}) == 1
+    assert np.array_equal(m.simulate(table, 0).data[: n // 2], m.simulate(table[: max(1, n // 2)], 0).data[: n // 2])
+    monkeypatch.setattr("os.urandom", lambda k: bytes(range(k)))
+    assert len({m.release(table, n_threads=k).data.tobytes() for k in (1, 2, 8)}) == 1
+    monkeypatch.undo()
+    assert m.release(table).data.tobytes() != m.release(table).data.tobytes()
 
 
 # the joint law
@@ -457,5 +475,5 @@ def test_check_counts_for_the_holder():
 
 
 def test_release_never_calls_check(monkeypatch):
-    monkeypatch.setattr("zil.release.mechanism.check", None)
+    monkeypatch.setattr("zil.release.schema.check", None)
     assert len(mechanism().release([0.5]).data) == 1

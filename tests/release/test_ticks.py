@@ -12,6 +12,12 @@ from zil.release import ticks
 NAMES = ["a"]
 
 
+def to_ticks(values, g):
+    out = np.empty_like(values)
+    ticks.Tiles(g).to_ticks(values, out)
+    return out
+
+
 def grid(low, high, scale, resolution=None):
     return ticks.lattice(NAMES, np.array([[low, high]], float), np.array([scale], float), [resolution])
 
@@ -40,7 +46,7 @@ def test_values_end_on_the_lattice_inside_the_bounds(one, other, scale, values):
     g = grid(low, high, scale)
     tick = Fraction(float(g.tick[0]))
     assert Fraction(g.high[0]) - Fraction(g.low[0]) <= (Fraction(high) - Fraction(low)) / tick
-    got = ticks.to_ticks(np.array(values)[:, None], np.array([[low, high]]), g)
+    got = to_ticks(np.array(values)[:, None], g)
     assert (got == np.rint(got)).all()
     assert ((got >= g.low) & (got <= g.high)).all()
     for value, count in zip(values, got[:, 0].tolist(), strict=True):
@@ -51,12 +57,12 @@ def test_values_end_on_the_lattice_inside_the_bounds(one, other, scale, values):
 def test_whole_numbers_are_kept():
     g = grid(0, 100, 33.0)
     values = np.arange(101.0)[:, None]
-    assert (ticks.to_ticks(values.copy(), np.array([[0.0, 100.0]]), g) * g.tick == values).all()
+    assert (to_ticks(values.copy(), g) * g.tick == values).all()
 
 
 def test_infinite_values_go_to_the_bounds():
     g = grid(0, 1, 1.0)
-    got = ticks.to_ticks(np.array([[np.inf], [-np.inf]]), np.array([[0.0, 1.0]]), g) * g.tick
+    got = to_ticks(np.array([[np.inf], [-np.inf]]), g) * g.tick
     assert got.tolist() == [[1.0], [0.0]]
 
 
@@ -92,3 +98,22 @@ def test_resolution_forms():
         ticks.resolutions(["a"], [1, 2])
     with pytest.raises(ValueError, match="resolution of 'a' must be in"):
         ticks.resolutions(["a"], 0.0)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 7, 2000])
+def test_tiles_are_the_plain_formula(d):
+    rng = np.random.default_rng()
+    bounds = np.sort(rng.normal(size=(d, 2)), axis=1)
+    g = ticks.lattice(list(range(d)), bounds, rng.uniform(1, 9, d), [None] * d)
+    values = rng.normal(size=(1500 // d + 3, d)) * 2
+    plain = np.rint(np.clip(values, g.low * g.tick, g.high * g.tick) / g.tick)
+    assert np.array_equal(to_ticks(values, g), plain)
+    out = plain.copy()
+    ticks.Tiles(g).to_values(out)
+    assert np.array_equal(out, plain * g.tick)
+
+
+def test_no_negative_zero():
+    out = np.array([[-0.0], [0.0]])
+    ticks.Tiles(grid(-1, 1, 1.0)).to_values(out)
+    assert not np.signbit(out).any()

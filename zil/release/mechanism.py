@@ -2,78 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from zil import _random, _tables, _threads, _validate
-from zil._core import sampling
+from zil import _random, _tables, _validate
 from zil._validate import FloatArray, SchemaError
 from zil.privacy import calibrate as formulas
 from zil.privacy.noise import Noise
 from zil.privacy.tradeoff import TradeOff, tradeoff
 from zil.release import metadata as facts
-from zil.release import report, sampler, ticks
+from zil.release import report, rows, sampler, schema, ticks
 from zil.release.keystream import Key
 from zil.release.published import Release
 
 UNITS = facts.UNITS
 LABEL_EPSILONS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 LABEL_ALPHAS = (0.001, 0.01, 0.05, 0.1)
-
-
-def _pair(name: Any, pair: Any) -> tuple[float, float]:
-    try:
-        low, high = pair
-    except (TypeError, ValueError):
-        raise ValueError(f"bounds of {name!r} must be a pair (low, high), got {pair!r}") from None
-    low, high = _validate.finite(f"lower bound of {name!r}", low), _validate.finite(f"upper bound of {name!r}", high)
-    if low > high:
-        raise ValueError(f"bounds of {name!r} are reversed: ({low:g}, {high:g})")
-    return low, high
-
-
-def _read_bounds(bounds: Any) -> tuple[tuple[Any, ...], FloatArray, bool]:
-    """Names, bounds (d, 2), and whether they came by name."""
-    if bounds is None:
-        raise ValueError("bounds must be given: they are public and are never taken from the data")
-    if isinstance(bounds, Mapping):
-        names: list[Any] = []
-        for name in bounds:
-            if isinstance(name, bool) or not isinstance(name, (str, int, np.integer)):
-                raise TypeError(f"a column in bounds must be a name or a position, got {type(name).__name__}")
-            names.append(name if isinstance(name, str) else int(name))
-        pairs = [_pair(name, pair) for name, pair in zip(names, bounds.values(), strict=True)]
-    else:
-        table = _validate.float_array("bounds", bounds)
-        if table.shape == (2,):  # one column
-            table = table.reshape(1, 2)
-        if table.ndim != 2 or table.shape[1] != 2:
-            raise ValueError(f"bounds must be a dictionary or have shape (d, 2), got shape {table.shape}")
-        names = list(range(len(table)))
-        pairs = [_pair(name, pair) for name, pair in enumerate(table.tolist())]
-    if not pairs:
-        raise ValueError("bounds are empty: there is no column to protect")
-    if all(low == high for low, high in pairs):
-        raise ValueError("the bounds of all columns are equal: there is nothing to protect")
-    return tuple(names), np.array(pairs), isinstance(bounds, Mapping)
-
-
-def _read_scale(names: tuple[Any, ...], scale: Any) -> FloatArray:
-    if isinstance(scale, Mapping):
-        if set(scale) != set(names):
-            raise ValueError("scale must name the same columns as bounds")
-        entries = [scale[name] for name in names]
-    elif np.ndim(scale) == 0:
-        entries = [scale] * len(names)
-    else:
-        entries = _validate.float_array("scale", scale, 1).tolist()
-        if len(entries) != len(names):
-            raise ValueError(f"scale has {len(entries)} entries for {len(names)} columns")
-    return np.array([_validate.positive(f"scale of {name!r}", s) for name, s in zip(names, entries, strict=True)])
 
 
 class Mechanism:
@@ -106,9 +55,9 @@ class Mechanism:
     """
 
     def __init__(self, bounds: Any, *, zero_prob: float, scale: Any, resolution: Any = None) -> None:
-        self._names, self._bounds, self._by_name = _read_bounds(bounds)
+        self._names, self._bounds, self._by_name = schema.read_bounds(bounds)
         self._zero_prob = sampler.dyadic(_validate.probability("zero_prob", zero_prob))
-        self._scale = _read_scale(self._names, scale)
+        self._scale = schema.read_scale(self._names, scale)
         width = formulas.widths(self._bounds)
         self._resolution = tuple(ticks.resolutions(self._names, resolution))
         self._grid = ticks.lattice(self._names, self._bounds, self._scale, self._resolution)
@@ -194,7 +143,7 @@ class Mechanism:
         sharp : bool
             The exact curve for this number of columns, or the limit curve, safe for any number.
         """
-        return tradeoff(_curve_dim(self.dim, sharp), self.shift(unit), self._zero_prob)
+        return tradeoff(curve_dim(self.dim, sharp), self.shift(unit), self._zero_prob)
 
     def epsilon(self, delta: Any, unit: str) -> Any:
         """Smallest epsilon at total ``delta`` (exact curve); inf where there is none."""
@@ -229,7 +178,7 @@ class Mechanism:
             zero_prob=self._zero_prob,
             target=self._target,
             shifts={unit: self.shift(unit) for unit in UNITS},
-            guarantees=self._guarantees(),
+            guarantees=copy.deepcopy(self._guarantees()),  # the caller may write into his metadata
             private=private,
             n_rows=n_rows,
             release_id=release_id,
@@ -248,26 +197,23 @@ class Mechanism:
         n_rows : int, optional
             Rows to be published; without it shares are given.
         """
-        rows = None if n_rows is None else _validate.integer("n_rows", n_rows, 0)
-        return report.markdown(self._metadata(n_rows=rows))
+        count = None if n_rows is None else _validate.integer("n_rows", n_rows, 0)
+        return report.markdown(self._metadata(n_rows=count))
 
     def _repr_html_(self) -> str:
         return report.html(self._metadata())
 
-    def _prepare(self, table: Any, names: Sequence[Any], missing: Any) -> FloatArray:
-        """The noised columns in ticks, (n, d); every refusal comes from here, before any draw."""
-        allow, fill = _missing_policy(missing, self._names, self._bounds)
-        values = _tables.to_float(table, names, allow_missing=fill is not None, allow_infinite=allow)
+    def _values(self, table: Any, names: Sequence[Any], missing: Any) -> FloatArray:
+        """The noised columns, (n, d), not to be written to; every refusal comes from here, before any draw."""
+        allow, fill = schema.missing_policy(missing, self._names, self._bounds)
+        values = _tables.to_float(table, names, allow_missing=fill is not None, allow_infinite=allow, copy=False)
         if len(values) == 0:
             raise SchemaError("the table has no rows")
-        if fill is not None:
-            np.copyto(values, fill, where=np.isnan(values))
-        return ticks.to_ticks(values, self._bounds, self._grid)
+        return values if fill is None else np.where(np.isnan(values), fill, values)
 
-    def _finish(self, table: Any, names: Sequence[Any], counts: FloatArray, **about: Any) -> Release:
-        counts *= self._grid.tick
-        data = _tables.replace(table, {name: counts[:, k] for k, name in enumerate(names)})
-        return Release(data, self._metadata(names, n_rows=len(counts), table=_tables.kind(table), **about))
+    def _finish(self, table: Any, names: Sequence[Any], published: FloatArray, **about: Any) -> Release:
+        data = _tables.with_columns(table, names, published)
+        return Release(data, self._metadata(names, n_rows=len(published), table=_tables.kind(table), **about))
 
     def release(self, table: Any, *, missing: Any = "error", n_threads: int | None = None) -> Release:
         """Publish a table: clip, move to the lattice, add noise from the operating system's randomness.
@@ -298,12 +244,17 @@ class Mechanism:
         TypeError
             A noised column is not numeric.
         """
-        names = _locate(self._names, self._by_name, table)
-        counts = self._prepare(table, names, missing)
+        names = schema.locate(self._names, self._by_name, table)
+        values = self._values(table, names, missing)
         with Key.fresh() as key:
-            counts += sampler.draw_ticks(key, len(counts), self._in_ticks, self._zero_prob, n_threads=n_threads)
+            published = rows.certified(values, self._grid, self._in_ticks, self._zero_prob, key, n_threads=n_threads)
         return self._finish(
-            table, names, counts, private=True, release_id=secrets.token_hex(16), missing=_policy_label(missing)
+            table,
+            names,
+            published,
+            private=True,
+            release_id=secrets.token_hex(16),
+            missing=schema.policy_label(missing),
         )
 
     def simulate(self, table: Any, rng: Any = None, *, missing: Any = "error", n_threads: int | None = None) -> Release:
@@ -318,35 +269,14 @@ class Mechanism:
         missing, n_threads
             As for `release`; the result does not depend on ``n_threads``.
         """
-        names = _locate(self._names, self._by_name, table)
-        counts = self._prepare(table, names, missing)
-        counts = _simulated(counts, self._in_ticks, self._zero_prob, rng, n_threads)
-        return self._finish(table, names, counts, private=False, missing=_policy_label(missing))
+        names = schema.locate(self._names, self._by_name, table)
+        values = self._values(table, names, missing)
+        key = _random.resolve_key(rng)
+        published = rows.simulated(values, self._grid, self._in_ticks, self._zero_prob, key, n_threads=n_threads)
+        return self._finish(table, names, published, private=False, missing=schema.policy_label(missing))
 
 
-def _locate(names: Sequence[Any], by_name: bool, table: Any) -> list[Any]:
-    """The table's own names of the noised columns: by name, or by place where one side has no names."""
-    present = _tables.column_names(table)
-    if all(name in present for name in names):
-        return list(names)
-    if len(present) == len(names) and (not by_name or present == list(range(len(present)))):
-        return present
-    return _tables.resolve(table, names)
-
-
-def _simulated(counts: FloatArray, scale: FloatArray, zero_prob: float, rng: Any, n_threads: int | None) -> FloatArray:
-    """``counts`` (n, d) plus noise in ticks, from the fast kernel."""
-    key = _random.resolve_key(rng)
-    out = np.empty_like(counts)
-
-    def task(first: int, last: int) -> None:
-        sampling.add_noise(key, sampling.NOISE, zero_prob, scale, None, counts, out, 0, first, last)
-
-    _threads.run_chunks(task, -(-len(counts) // sampling.CHUNK), n_threads)
-    return np.rint(out, out=out)
-
-
-def _curve_dim(dim: int, sharp: bool) -> float:
+def curve_dim(dim: int, sharp: bool) -> float:
     """Dimension of the curve that states the guarantee; the limit is safe where the exact curve is not at hand."""
     return 1 if sharp and dim == 1 else math.inf
 
@@ -359,143 +289,3 @@ def _describe(f: TradeOff) -> dict[str, Any]:
         "attack": np.column_stack([alphas, 1.0 - f.bounds(alphas)[0]]).tolist(),
         "advantage": f.advantage,
     }
-
-
-def _missing_policy(missing: Any, names: Sequence[Any], bounds: FloatArray) -> tuple[bool, FloatArray | None]:
-    """Whether infinite entries pass (and are clipped), and what replaces NaN, shape (d,)."""
-    if isinstance(missing, str):
-        policy = _validate.choice("missing", missing, ("error", "clip", "midpoint"))
-        fill = bounds.mean(axis=1) if policy == "midpoint" else None
-        return policy != "error", fill
-    if isinstance(missing, Mapping):
-        if set(missing) != set(names):
-            raise ValueError("missing must give a constant for each noised column and for no other")
-        return True, np.array([_validate.finite(f"missing of {name!r}", missing[name]) for name in names])
-    return True, np.full(len(names), _validate.finite("missing", missing))
-
-
-def _policy_label(missing: Any) -> Any:
-    return dict(missing) if isinstance(missing, Mapping) else missing
-
-
-def calibrate(
-    bounds: Any,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    mu: float | None = None,
-    advantage: float | None = None,
-    zero_prob: float,
-    unit: str,
-    sharp: bool = True,
-    scaling: str = "per-column",
-    resolution: Any = None,
-) -> Mechanism:
-    """The mechanism with the least noise that meets a privacy target.
-
-    Give ``epsilon`` and ``delta``, or ``mu``, or ``advantage``.
-
-    Parameters
-    ----------
-    bounds : dict or array-like of shape (d, 2)
-        Public bounds, as for `Mechanism`.
-    epsilon : float >= 0
-    delta : float
-        The total, ``zero_prob < delta < 1``.
-    mu : float > 0
-        Gaussian differential privacy; exists only for ``zero_prob = 0`` and one or two columns.
-    advantage : float
-        Bound on ``1 - alpha - beta`` of any attack, ``zero_prob < advantage < 1``.
-    zero_prob : float in [0, 1]
-        Probability that a row is published unchanged.
-    unit : {"attribute", "record"}
-        What the target protects: one entry of a row, or the whole row.
-    sharp : bool
-        Use the exact curve for this number of columns (less noise) or the limit curve, which has a closed form.
-    scaling : {"per-column", "common"}
-        Noise in proportion to each column's width, or the same scale for all.
-    resolution : optional
-        As for `Mechanism`.
-
-    Returns
-    -------
-    Mechanism
-        Its guarantee, recomputed from the scales it really uses, meets the target.
-
-    Notes
-    -----
-    Limit curve: ``L = 2 log((1 - zero_prob)/(1 - delta))``, ``c = sqrt(L (L + 2 epsilon)/2)``,
-    ``scale = width/c`` (beyond the paper: mathematics 3.3).
-    """
-    names, pairs, _ = _read_bounds(bounds)
-    _validate.choice("unit", unit, UNITS)
-    _validate.choice("scaling", scaling, ("per-column", "common"))
-    share = sampler.dyadic(_validate.probability("zero_prob", zero_prob))
-    given = {"epsilon": epsilon, "delta": delta, "mu": mu, "advantage": advantage}
-    target = {key: float(value) for key, value in given.items() if value is not None}
-    dim = _curve_dim(len(names), sharp)
-    c = _largest_shift(dim, share, target)
-    width = formulas.widths(pairs)
-    for step in range(40):
-        scale = np.maximum(formulas.scales(width, c, unit, scaling), ticks.smallest_scale(pairs))
-        mechanism = Mechanism(bounds, zero_prob=zero_prob, scale=scale, resolution=resolution)
-        if _meets(mechanism.tradeoff(unit, sharp), target):
-            mechanism._target = {"unit": unit, **target, "sharp": bool(sharp), "scaling": scaling}
-            return mechanism
-        c *= 1.0 - math.ldexp(formulas.MARGIN, step)  # a last digit was lost in evaluating the curve
-    raise ValueError("no scale meets the target to the precision of float64")
-
-
-def _largest_shift(dim: float, zero_prob: float, target: dict[str, float]) -> float:
-    match sorted(target):
-        case ["delta", "epsilon"]:
-            formula = formulas.laplace_shift if dim == 1 else formulas.limit_shift
-            return formula(target["epsilon"], target["delta"], zero_prob)
-        case ["advantage"]:
-            return formulas.advantage_shift(target["advantage"], zero_prob)
-        case ["mu"]:
-            c = formulas.gaussian_shift(target["mu"])
-            if math.isinf(tradeoff(dim, c, zero_prob).gaussian_mu):
-                raise ValueError(
-                    "no scale gives a finite mu: it takes zero_prob = 0 and at most two noised columns with sharp=True "
-                    f"(got zero_prob = {zero_prob:g}, {dim} columns)"
-                )
-            return c
-    raise ValueError(f"give epsilon and delta, or mu, or advantage; got {', '.join(sorted(target)) or 'none'}")
-
-
-def _meets(f: TradeOff, target: dict[str, float]) -> bool:
-    if "mu" in target:
-        return f.gaussian_mu <= target["mu"]
-    if "advantage" in target:
-        return f.advantage <= target["advantage"]
-    return bool(f.delta(target["epsilon"]) <= target["delta"])
-
-
-def check(table: Any, bounds: Any) -> dict[Any, dict[str, int]]:
-    """Count out-of-bounds and missing values by column, for the data holder's eyes only.
-
-    The counts are computed from the data and must not be published; `Mechanism.release` never
-    calls this.
-
-    Parameters
-    ----------
-    table
-        As for `Mechanism.release`.
-    bounds : dict or array-like of shape (d, 2)
-
-    Returns
-    -------
-    dict
-        ``{column: {"out_of_bounds", "below", "above", "missing"}}``; infinite entries count as
-        below or above.
-    """
-    names, pairs, by_name = _read_bounds(bounds)
-    located = _locate(names, by_name, table)
-    values = _tables.to_float(table, located, allow_missing=True, allow_infinite=True)
-    result = {}
-    for k, name in enumerate(located):
-        below, above = int((values[:, k] < pairs[k, 0]).sum()), int((values[:, k] > pairs[k, 1]).sum())
-        missing = int(np.isnan(values[:, k]).sum())
-        result[name] = {"out_of_bounds": below + above, "below": below, "above": above, "missing": missing}
-    return result

@@ -10,7 +10,7 @@ ticks, 2e-6 relative, for a gain of at most one tick in values at the very edge.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,15 +104,49 @@ def _inside(low: float, high: float, tick: float) -> tuple[float, float]:
     return lowest, highest
 
 
-def to_ticks(values: FloatArray, bounds: FloatArray, grid: Lattice) -> FloatArray:
-    """``values`` (n, d) clipped and moved to ticks, in place; whole numbers as float64.
+class Tiles:
+    """The lattice of one row repeated over a short run of rows.
 
-    Infinite entries become the bound on their side.
+    Design: numpy's loop over a last axis of length d is slow for small d.  Rows are seen in runs of
+    about a thousand numbers, against parameters tiled to that length: 5 times faster at d = 6.
     """
-    np.clip(values, bounds[:, 0], bounds[:, 1], out=values)
-    values /= grid.tick
-    np.rint(values, out=values)
-    return np.clip(values, grid.low, grid.high, out=values)
+
+    def __init__(self, grid: Lattice) -> None:
+        d = len(grid.tick)
+        self.rows = max(1, 1024 // d)
+        self._tick = np.tile(grid.tick, self.rows)
+        binary = bool((np.frexp(grid.tick)[0] == 0.5).all())
+        self._inverse = 1.0 / self._tick if binary else None  # exact, and faster than a division
+        self._low = np.tile(grid.low * grid.tick, self.rows)
+        self._high = np.tile(grid.high * grid.tick, self.rows)
+
+    def _parts(self, values: FloatArray, out: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, int]]:
+        whole = len(values) // self.rows * self.rows
+        if whole:
+            yield values[:whole].reshape(-1, len(self._tick)), out[:whole].reshape(-1, len(self._tick)), len(self._tick)
+        if whole < len(values):
+            rest = values[whole:].reshape(-1)
+            yield rest, out[whole:].reshape(-1), len(rest)
+
+    def to_ticks(self, values: FloatArray, out: FloatArray) -> None:
+        """Clip ``values`` (n, d) and move them to ticks: whole numbers as float64 into ``out``.
+
+        Infinite entries become the bound on their side.
+        """
+        for part, target, size in self._parts(values, out):
+            np.maximum(part, self._low[:size], out=target)
+            np.minimum(target, self._high[:size], out=target)
+            if self._inverse is None:
+                np.divide(target, self._tick[:size], out=target)
+            else:
+                np.multiply(target, self._inverse[:size], out=target)
+            np.rint(target, out=target)
+
+    def to_values(self, counts: FloatArray) -> None:
+        """Ticks (n, d) to values, in place; a negative zero, which would tell a sign, becomes zero."""
+        for part, target, size in self._parts(counts, counts):
+            np.multiply(part, self._tick[:size], out=target)
+            np.add(target, 0.0, out=target)
 
 
 def effective_scale(scale: FloatArray, tick: FloatArray) -> FloatArray:

@@ -1,0 +1,108 @@
+"""From a privacy target to a mechanism."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from zil import _validate
+from zil.privacy import calibrate as formulas
+from zil.privacy.tradeoff import TradeOff, tradeoff
+from zil.release import sampler, schema, ticks
+from zil.release.mechanism import UNITS, Mechanism, curve_dim
+
+
+def calibrate(
+    bounds: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    mu: float | None = None,
+    advantage: float | None = None,
+    zero_prob: float,
+    unit: str,
+    sharp: bool = True,
+    scaling: str = "per-column",
+    resolution: Any = None,
+) -> Mechanism:
+    """The mechanism with the least noise that meets a privacy target.
+
+    Give ``epsilon`` and ``delta``, or ``mu``, or ``advantage``.
+
+    Parameters
+    ----------
+    bounds : dict or array-like of shape (d, 2)
+        Public bounds, as for `Mechanism`.
+    epsilon : float >= 0
+    delta : float
+        The total, ``zero_prob < delta < 1``.
+    mu : float > 0
+        Gaussian differential privacy; exists only for ``zero_prob = 0`` and one or two columns.
+    advantage : float
+        Bound on ``1 - alpha - beta`` of any attack, ``zero_prob < advantage < 1``.
+    zero_prob : float in [0, 1]
+        Probability that a row is published unchanged.
+    unit : {"attribute", "record"}
+        What the target protects: one entry of a row, or the whole row.
+    sharp : bool
+        Use the exact curve for this number of columns (less noise) or the limit curve, which has a closed form.
+    scaling : {"per-column", "common"}
+        Noise in proportion to each column's width, or the same scale for all.
+    resolution : optional
+        As for `Mechanism`.
+
+    Returns
+    -------
+    Mechanism
+        Its guarantee, recomputed from the scales it really uses, meets the target.
+
+    Notes
+    -----
+    Limit curve: ``L = 2 log((1 - zero_prob)/(1 - delta))``, ``c = sqrt(L (L + 2 epsilon)/2)``,
+    ``scale = width/c`` (beyond the paper: mathematics 3.3).
+    """
+    names, pairs, _ = schema.read_bounds(bounds)
+    _validate.choice("unit", unit, UNITS)
+    _validate.choice("scaling", scaling, ("per-column", "common"))
+    share = sampler.dyadic(_validate.probability("zero_prob", zero_prob))
+    given = {"epsilon": epsilon, "delta": delta, "mu": mu, "advantage": advantage}
+    target = {key: float(value) for key, value in given.items() if value is not None}
+    dim = curve_dim(len(names), sharp)
+    c = _largest_shift(dim, share, target)
+    width = formulas.widths(pairs)
+    for step in range(40):
+        scale = np.maximum(formulas.scales(width, c, unit, scaling), ticks.smallest_scale(pairs))
+        mechanism = Mechanism(bounds, zero_prob=zero_prob, scale=scale, resolution=resolution)
+        if _meets(mechanism.tradeoff(unit, sharp), target):
+            mechanism._target = {"unit": unit, **target, "sharp": bool(sharp), "scaling": scaling}
+            return mechanism
+        c *= 1.0 - math.ldexp(formulas.MARGIN, step)  # a last digit was lost in evaluating the curve
+    raise ValueError("no scale meets the target to the precision of float64")
+
+
+def _largest_shift(dim: float, zero_prob: float, target: dict[str, float]) -> float:
+    match sorted(target):
+        case ["delta", "epsilon"]:
+            formula = formulas.laplace_shift if dim == 1 else formulas.limit_shift
+            return formula(target["epsilon"], target["delta"], zero_prob)
+        case ["advantage"]:
+            return formulas.advantage_shift(target["advantage"], zero_prob)
+        case ["mu"]:
+            c = formulas.gaussian_shift(target["mu"])
+            if math.isinf(tradeoff(dim, c, zero_prob).gaussian_mu):
+                raise ValueError(
+                    "no scale gives a finite mu: it takes zero_prob = 0 and at most two noised columns with sharp=True "
+                    f"(got zero_prob = {zero_prob:g}, {dim} columns)"
+                )
+            return c
+    raise ValueError(f"give epsilon and delta, or mu, or advantage; got {', '.join(sorted(target)) or 'none'}")
+
+
+def _meets(f: TradeOff, target: dict[str, float]) -> bool:
+    if "mu" in target:
+        return f.gaussian_mu <= target["mu"]
+    if "advantage" in target:
+        return f.advantage <= target["advantage"]
+    return bool(f.delta(target["epsilon"]) <= target["delta"])
