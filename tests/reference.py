@@ -116,6 +116,32 @@ def keystream_words(key: bytes, level: int, first: int, count: int) -> list[int]
     return words
 
 
+def edge_words(rng, shape):
+    """Words near 0, near 1, near powers of two, near eighths of a turn, and ordinary ones."""
+    size = int(np.prod(shape))
+    kind = rng.integers(0, 8, size)
+    ordinary = rng.integers(0, 2**64, size, dtype=np.uint64, endpoint=False)
+    shift = rng.integers(0, 64, size).astype(np.uint64)
+    small = rng.integers(0, 5, size).astype(np.uint64)
+    power = np.uint64(1) << shift
+    eighth = rng.integers(0, 8, size).astype(np.uint64) << np.uint64(61)
+    sqrt_half = np.uint64(0xB504F333F9DE6484) >> shift  # where the mantissa changes its exponent
+    words = np.choose(
+        kind,
+        [
+            ordinary,
+            ordinary >> shift,
+            ~(ordinary >> shift),
+            power + small,
+            power - small,
+            eighth + (ordinary >> shift),
+            eighth - (ordinary >> shift),
+            sqrt_half + (small << np.uint64(8)),
+        ],
+    )
+    return words.astype(np.uint64).reshape(shape)
+
+
 def laplace_row(uniforms, bits: int, scales):
     """R_j sqrt(2 W E) cos/sin(2 pi U2) as mpf, for integer uniforms u meaning (u + 1/2) 2^-bits.
 

@@ -24,32 +24,6 @@ def fill(key, first_row, threshold, scales, n, isa=-1, all_zero=False):
     return out, redo[:count]
 
 
-def edge_words(rng, shape):
-    """Words near 0, near 1, near powers of two, near eighths of a turn, and ordinary ones."""
-    size = int(np.prod(shape))
-    kind = rng.integers(0, 8, size)
-    ordinary = rng.integers(0, 2**64, size, dtype=np.uint64, endpoint=False)
-    shift = rng.integers(0, 64, size).astype(np.uint64)
-    small = rng.integers(0, 5, size).astype(np.uint64)
-    power = np.uint64(1) << shift
-    eighth = rng.integers(0, 8, size).astype(np.uint64) << np.uint64(61)
-    sqrt_half = np.uint64(0xB504F333F9DE6484) >> shift  # where the mantissa changes its exponent
-    words = np.choose(
-        kind,
-        [
-            ordinary,
-            ordinary >> shift,
-            ~(ordinary >> shift),
-            power + small,
-            power - small,
-            eighth + (ordinary >> shift),
-            eighth - (ordinary >> shift),
-            sqrt_half + (small << np.uint64(8)),
-        ],
-    )
-    return words.astype(np.uint64).reshape(shape)
-
-
 def evaluate(words, scales, isa=-1):
     n, d = len(words), len(scales)
     ticks, redo = np.empty((n, d), np.int64), np.empty(n, np.uint8)
@@ -136,7 +110,7 @@ def test_bound_holds_on_edge_biased_words():
     """Against mpmath, with further bits at their extremes too; tools/fuzz_certified.py does ten million."""
     rng = np.random.default_rng()
     scales = [2.0**20, 3.0, 2.0**12, 1.0]
-    words = edge_words(rng, (1500, 6))
+    words = reference.edge_words(rng, (1500, 6))
     further = rng.choice(np.array([0, 2**64 - 1, 2**63, 12345], np.uint64), words.shape)
     bad, decided = violations(words, scales, further)
     assert bad == 0
@@ -162,7 +136,7 @@ def test_ends_of_the_uniforms_are_left_to_the_slow_path():
 
 @pytest.mark.parametrize("isa", LEVELS)
 def test_evaluation_has_the_same_bits(isa):
-    words = edge_words(np.random.default_rng(), (3001, 8))
+    words = reference.edge_words(np.random.default_rng(), (3001, 8))
     scales = np.exp2(np.linspace(0, 44, 6))
     for got, base in zip(evaluate(words, scales, isa), evaluate(words, scales, 0), strict=True):
         assert got.tobytes() == base.tobytes()
