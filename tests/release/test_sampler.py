@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import reference
-from scipy import stats
 
 from zil._core import certified
 from zil.release import sampler
@@ -90,44 +89,6 @@ def test_scale_is_rounded_up():
         assert Fraction(ratio) >= exact
         assert Fraction(float(np.nextafter(ratio, 0))) < exact
     assert sampler.scale_in_ticks(3.0, 0.5) == 6.0
-
-
-def law_alarms(ticks, scale, zero_prob, level=1e-9):
-    """Names of the properties of the law that the sample contradicts, each test at ``level``."""
-    n, d = ticks.shape
-    alarms = []
-    zero = (ticks == 0).all(axis=1)
-    if stats.binomtest(int(zero.sum()), n, zero_prob).pvalue < level:
-        alarms.append("zero rows")
-    z = ticks[~zero] / scale
-    for j in range(d):
-        if stats.kstest(z[:, j], stats.laplace(scale=np.sqrt(0.5)).cdf).pvalue < level:
-            alarms.append(f"marginal {j}")
-    if d > 1:
-        # log|z_j| = log(W)/2 + log|n_j|: the covariance of two columns is Var(log W)/4 = pi^2/24.  Its product has sub-
-        # exponential tails, so eight standard errors are beyond 1e-9.
-        logs = np.log(np.abs(z[z.all(axis=1)]))
-        product = np.prod(logs[:, :2] - logs[:, :2].mean(axis=0), axis=1)
-        if abs(product.mean() - np.pi**2 / 24) > 8 * product.std() / np.sqrt(len(z)):
-            alarms.append("common W")
-        angle = np.arctan2(z[:, 1], z[:, 0]) / (2 * np.pi) % 1
-        if stats.kstest(angle, "uniform").pvalue < level:
-            alarms.append("angle")
-    return alarms
-
-
-def test_the_law():
-    """Zero rows, marginals, common W; six tests at 1e-9 each."""
-    ticks = sampler.draw_ticks(Key.fresh(), 200_000, [2.0**20] * 4, 0.1)
-    assert not law_alarms(ticks, 2.0**20, 0.1)
-
-
-def test_power_of_the_law_test():
-    ticks = sampler.draw_ticks(Key.fresh(), 200_000, [2.0**20] * 2, 0.1)
-    assert "marginal 0" in law_alarms(ticks, 1.05 * 2**20, 0.1)
-    assert "zero rows" in law_alarms(ticks, 2.0**20, 0.105)
-    mixed = np.column_stack([ticks[:, 0], np.where(ticks[:, 0] == 0, 0, np.roll(ticks[:, 1], 1))])
-    assert "common W" in law_alarms(mixed[mixed.all(axis=1)], 2.0**20, 0.1)
 
 
 @pytest.mark.parametrize(
