@@ -152,7 +152,7 @@ long ZIL_NAME(zil_certified_fill)(const uint8_t *key, uint64_t first_row, uint64
     uint32_t *scratch = (uint32_t *)(columns + 2 * pairs);
     row_state state;
     long redo = 0;
-    memset(gathered, 0, sizeof(uint64_t) * (unsigned long)(ROWS * w)); /* a short last batch leaves lanes unused */
+    memset(planes, 0, sizeof(uint64_t) * groups_of(d) * ZIL_CHACHA_PLANES); /* a short span leaves groups unused */
     for (long top = 0; top < n; top += SPAN) {
         long span = n - top < SPAN ? n - top : SPAN;
         uint64_t word = (first_row + (uint64_t)top) * (uint64_t)w;
@@ -164,12 +164,12 @@ long ZIL_NAME(zil_certified_fill)(const uint8_t *key, uint64_t first_row, uint64
             long rows = span - row < ROWS ? span - row : ROWS;
             const uint64_t *words = planes + row / ZIL_CHACHA_GROUP * ZIL_CHACHA_PLANES;
             if (w != ZIL_CHACHA_WORDS) {
-                for (long r = 0; r < rows; r++)
-                    for (long k = 0; k < w; k++) {
+                for (long k = 0; k < w; k++)
+                    for (long r = 0; r < ROWS; r++) { /* rows beyond the span read what is there, and are dropped */
                         uint64_t i = shift + (uint64_t)((row + r) * w + k);
                         gathered[ROWS * k + r] =
-                            planes[i / ZIL_CHACHA_PLANES * ZIL_CHACHA_PLANES +
-                                   ZIL_CHACHA_GROUP * (i % ZIL_CHACHA_WORDS) + i / ZIL_CHACHA_WORDS % ZIL_CHACHA_GROUP];
+                            planes[(i & ~(uint64_t)(ZIL_CHACHA_PLANES - 1)) | (i % ZIL_CHACHA_WORDS) * ZIL_CHACHA_GROUP |
+                                   i / ZIL_CHACHA_WORDS % ZIL_CHACHA_GROUP];
                     }
                 words = gathered;
             }
