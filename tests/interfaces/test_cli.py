@@ -1,0 +1,202 @@
+"""The command line: each command is the public function behind it; bad input is one line and exit code 2."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import zil
+from zil.interfaces import cli
+
+TARGET = ["--zero-prob", "0.05", "--epsilon", "1", "--delta", "0.1", "--unit", "attribute", "--limit"]
+BOUNDS = ["--bounds", "age=18:90", "--bounds", "income=0:1e5"]
+CALIBRATE = ["calibrate", *BOUNDS, *TARGET]
+
+
+def mechanism():
+    bounds = {"age": (18, 90), "income": (0, 1e5)}
+    return zil.calibrate(bounds, zero_prob=0.05, epsilon=1, delta=0.1, unit="attribute", sharp=False)
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments):
+        code = cli.main([str(a) for a in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def good(answer):
+    code, out, err = answer
+    assert (code, err) == (0, "")
+    return out
+
+
+def bad(answer, *words):
+    """Exit code 2, nothing on standard output, one line that holds every word."""
+    code, out, err = answer
+    assert code == 2
+    assert out == ""
+    assert err.startswith("zil: ")
+    assert err.count("\n") == 1
+    for word in words:
+        assert word in err
+
+
+def test_calibrate_prints_the_label(run):
+    assert good(run(*CALIBRATE, "--n-rows", 1000)).strip() == mechanism().report(1000).strip()
+
+
+def test_calibrate_json_rebuilds_the_mechanism(run, tmp_path):
+    text = good(run(*CALIBRATE, "--json"))
+    facts = json.loads(text)
+    assert facts["scale"] == dict(zip(["age", "income"], mechanism().scale.tolist(), strict=True))
+    assert facts["shift"]["attribute"] == mechanism().shift("attribute")
+    path = tmp_path / "mechanism.json"
+    path.write_text(text)
+    again = cli._read_mechanism(path)
+    assert again == mechanism()
+
+
+def test_calibrate_with_given_scales(run):
+    facts = json.loads(
+        good(
+            run(
+                "calibrate",
+                "--bounds",
+                "a=0:1",
+                "--zero-prob",
+                0.1,
+                "--scale",
+                "a=2",
+                "--resolution",
+                "a=0.125",
+                "--json",
+            )
+        )
+    )
+    assert facts["scale"] == {"a": 2.0}
+    assert facts["tick"] == {"a": 0.125}
+    assert facts["resolution"] == {"a": 0.125}
+
+
+def test_column_names_may_hold_signs(run):
+    facts = json.loads(good(run("calibrate", "--bounds", "a=b:c=0:1", *TARGET, "--json")))
+    assert facts["bounds"] == {"a=b:c": [0.0, 1.0]}
+
+
+def test_report(run, tmp_path):
+    x = np.random.default_rng(0).uniform(18, 90, size=200)
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"age": x, "income": x * 1000, "name": ["x"] * 200})
+    for suffix in ("csv", "parquet"):
+        path = tmp_path / f"out.{suffix}"
+        mechanism().release(table).save(path)
+        released = zil.load(path)
+        assert good(run("report", path)).strip() == released.report().strip()
+        assert json.loads(good(run("report", path, "--json")))["n_rows"] == 200
+    mechanism().simulate(table, rng=1).save(path)
+    assert "NOT PRIVATE" in good(run("report", path))
+
+
+def test_tradeoff(run):
+    curve = zil.tradeoff(1, 0.5, 0.05)
+    facts = json.loads(
+        good(
+            run(
+                "tradeoff",
+                "--dim",
+                1,
+                "--c",
+                0.5,
+                "--zero-prob",
+                0.05,
+                "--alpha",
+                "0,0.1",
+                "--epsilon",
+                "0.5",
+                "--json",
+            )
+        )
+    )
+    assert facts["beta"] == [curve(0.0), curve(0.1)]
+    assert facts["delta"] == [curve.delta(0.5)]
+    assert facts["advantage"] == curve.advantage
+    assert facts["gaussian_mu"] is None  # there is none with an atom, and JSON has no infinity
+    text = good(run("tradeoff", "--dim", "inf", "--c", 0.5))
+    assert f"{zil.tradeoff(np.inf, 0.5).advantage:.6g}" in text
+
+
+@pytest.mark.parametrize("command", ["", *(c.callback.__name__ for c in cli.app.registered_commands)])
+def test_help_everywhere(run, command):
+    out = good(run(*([command] if command else []), "--help"))
+    assert "Usage" in out
+
+
+def test_nothing_asked_prints_the_help(run):
+    code, out, _ = run()
+    assert code == 2
+    assert "calibrate" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fly"], ["fly"]),
+        (["calibrate", "--colour", "red"], ["--colour"]),
+        (["calibrate", *TARGET], ["--bounds"]),
+        (["calibrate", *BOUNDS, "--epsilon", "1", "--delta", "0.1", "--unit", "record"], ["--zero-prob"]),
+        (["calibrate", *BOUNDS, "--zero-prob", "0.05", "--epsilon", "1", "--delta", "0.1"], ["--unit"]),
+        (["calibrate", *BOUNDS, "--zero-prob", "0.05", "--unit", "record"], ["epsilon and delta"]),
+        (["calibrate", *BOUNDS, *TARGET, "--scale", "age=3"], ["not both"]),
+        (["calibrate", "--bounds", "age", *TARGET], ["NAME=LOW:HIGH", "'age'"]),
+        (["calibrate", "--bounds", "age=5", *TARGET], ["NAME=LOW:HIGH"]),
+        (["calibrate", "--bounds", "age=young:90", *TARGET], ["'young' is not a number"]),
+        (["calibrate", "--bounds", "age=1:2", "--bounds", "age=1:3", *TARGET], ["'age' is given twice"]),
+        (["calibrate", "--bounds", "age=90:18", *TARGET], ["age"]),
+        (["calibrate", "--bounds", "age=0:inf", *TARGET], ["age"]),
+        (["calibrate", *BOUNDS, *TARGET[:-2], "town"], ["unit must be one of", "town"]),
+        (["calibrate", *BOUNDS, "--zero-prob", "0.2", *TARGET[2:]], ["delta"]),
+        (["calibrate", *BOUNDS, "--zero-prob", "nan", *TARGET[2:]], ["zero_prob"]),
+        (["calibrate", *BOUNDS, "--zero-prob", "often", *TARGET[2:]], ["--zero-prob"]),
+        (["report", "nowhere.csv"], ["nowhere.csv"]),
+        (["report", "table.txt"], [".csv"]),
+        (["report"], ["FILE"]),
+        (["tradeoff", "--dim", "1"], ["--c"]),
+        (["tradeoff", "--dim", "many", "--c", "1"], ["--dim", "many"]),
+        (["tradeoff", "--dim", "1", "--c", "-1"], ["c"]),
+        (["tradeoff", "--dim", "1", "--c", "1", "--alpha", "2"], ["alpha"]),
+    ],
+)
+def test_bad_input(run, arguments, words):
+    bad(run(*arguments), *words)
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"bounds": 3, "zero_prob": 0, "scale": {}}', "not json"])
+def test_bad_mechanism_file(tmp_path, content):
+    path = tmp_path / "m.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match="was not written by"):
+        cli._read_mechanism(path)
+
+
+def test_the_script_is_installed():
+    done = subprocess.run(
+        [sys.executable, "-c", "from zil.interfaces.cli import run; run()", "tradeoff", "--dim", "x", "--c", "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "zil: --dim: 'x' is not a number\n"
+
+
+def test_without_typer_it_says_what_to_install():
+    code = "import sys; sys.modules['typer'] = None; import zil.interfaces.cli"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "zil: the command line needs typer and rich: pip install 'zil[cli]'\n"

@@ -1,0 +1,363 @@
+"""The command line: ``zil calibrate | release | report | fit | tradeoff | audit | demo``.
+
+Every command is a thin call of one public function.  Answers go to standard output, as text or,
+with ``--json``, as one JSON object (numbers that are not finite become null); everything else
+goes to standard error.  Exit code 0: done; 1: done, but an audit failed or a fit did not
+converge; 2: bad input, with one line that says what is wrong.
+
+It needs the extra ``cli`` (typer and rich).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import numpy as np
+
+import zil
+
+try:
+    import typer
+    from rich.console import Console
+    from rich.markdown import Markdown
+except ImportError:
+    raise SystemExit("zil: the command line needs typer and rich: pip install 'zil[cli]'") from None
+
+app = typer.Typer(
+    name="zil",
+    help="Publish a numeric table under local differential privacy, and fit what was published.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+Bounds = Annotated[
+    list[str] | None,
+    typer.Option("--bounds", help="Public bounds of a column to be noised, NAME=LOW:HIGH; once per column."),
+]
+ZeroProb = Annotated[float | None, typer.Option(help="Probability that a row is published unchanged.")]
+Epsilon = Annotated[float | None, typer.Option(help="Target epsilon, with --delta.")]
+Delta = Annotated[float | None, typer.Option(help="Target delta in total; it must exceed --zero-prob.")]
+Mu = Annotated[float | None, typer.Option(help="Target of Gaussian differential privacy.")]
+Advantage = Annotated[float | None, typer.Option(help="Target: best advantage of any attacker.")]
+Unit = Annotated[str | None, typer.Option(help="What the target protects: attribute (one entry) or record (a row).")]
+Limit = Annotated[bool, typer.Option("--limit", help="Use the limit curve, safe for any number of columns.")]
+Scaling = Annotated[str, typer.Option(help="Noise scales: per-column or common.")]
+Scale = Annotated[
+    list[str] | None, typer.Option("--scale", help="Noise scale instead of a target, NAME=SCALE; once per column.")
+]
+Resolution = Annotated[
+    list[str] | None, typer.Option("--resolution", help="Step of the published values, NAME=STEP, e.g. 1 for counts.")
+]
+MechanismFile = Annotated[
+    Path | None, typer.Option("--mechanism", help="A file written by 'zil calibrate --json', instead of the above.")
+]
+Threads = Annotated[int | None, typer.Option(help="Threads; never changes a result.")]
+
+
+class BadInputError(ValueError):
+    """Input of the command line itself; the message is the whole answer."""
+
+
+def _stderr() -> Console:
+    return Console(stderr=True)
+
+
+@contextlib.contextmanager
+def _working(what: str) -> Iterator[None]:
+    """A spinner on a terminal, nothing elsewhere."""
+    console = _stderr()
+    if console.is_terminal:
+        with console.status(what):
+            yield
+    else:
+        yield
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, lists and dictionaries of JSON; what is not finite becomes None."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(_plain(value), indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def _print_markdown(text: str) -> None:
+    console = Console()
+    if console.is_terminal:
+        console.print(Markdown(text))
+    else:
+        print(text)
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise BadInputError(f"{option}: {text!r} is not a number") from None
+
+
+def _pairs(option: str, items: list[str] | None, form: str) -> dict[str, str]:
+    """NAME=VALUE items by name; a name may hold '=' itself, the last one counts."""
+    found: dict[str, str] = {}
+    for item in items or []:
+        name, equals, value = item.rpartition("=")
+        if not equals or not name:
+            raise BadInputError(f"{option}: expected {form}, got {item!r}")
+        if name in found:
+            raise BadInputError(f"{option}: column {name!r} is given twice")
+        found[name] = value
+    return found
+
+
+def _read_bounds(items: list[str] | None) -> dict[str, tuple[float, float]]:
+    form = "NAME=LOW:HIGH"
+    result = {}
+    for name, value in _pairs("--bounds", items, form).items():
+        low, colon, high = value.partition(":")
+        if not colon:
+            raise BadInputError(f"--bounds: expected {form}, got {name + '=' + value!r}")
+        result[name] = (_number("--bounds", low), _number("--bounds", high))
+    return result
+
+
+def _read_numbers(option: str, items: list[str] | None, form: str) -> dict[str, float] | None:
+    values = _pairs(option, items, form)
+    return {name: _number(option, value) for name, value in values.items()} or None
+
+
+def _describe(mechanism: zil.Mechanism, resolution: dict[str, float] | None) -> dict[str, Any]:
+    """What rebuilds the mechanism, and what it promises."""
+    names = mechanism.columns
+    units = ("attribute", "record")
+    return {
+        "bounds": {name: list(pair) for name, pair in mechanism.bounds.items()},
+        "zero_prob": mechanism.zero_prob,
+        "scale": dict(zip(names, mechanism.scale.tolist(), strict=True)),
+        "resolution": resolution,
+        "tick": dict(zip(names, mechanism.tick.tolist(), strict=True)),
+        "shift": {unit: mechanism.shift(unit) for unit in units},
+        "advantage": {unit: mechanism.tradeoff(unit).advantage for unit in units},
+        "delta_at_epsilon": {
+            unit: [[e, mechanism.delta(e, unit)] for e in (0.1, 0.5, 1.0, 2.0, 5.0)] for unit in units
+        },
+    }
+
+
+def _read_mechanism(path: Path) -> zil.Mechanism:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        parts = [content[name] for name in ("bounds", "zero_prob", "scale")]
+        bounds = {name: (low, high) for name, (low, high) in parts[0].items()}
+    except FileNotFoundError:
+        raise BadInputError(f"--mechanism: no such file: {path}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BadInputError(f"--mechanism: {path} was not written by 'zil calibrate --json'") from None
+    return zil.Mechanism(bounds, zero_prob=parts[1], scale=parts[2], resolution=content.get("resolution"))
+
+
+def _mechanism(
+    *,
+    bounds: list[str] | None,
+    zero_prob: float | None,
+    epsilon: float | None,
+    delta: float | None,
+    mu: float | None,
+    advantage: float | None,
+    unit: str | None,
+    limit: bool,
+    scaling: str,
+    scale: list[str] | None,
+    resolution: list[str] | None,
+    file: Path | None = None,
+) -> zil.Mechanism:
+    """The mechanism that the options describe: a file, explicit scales, or a target."""
+    target = (epsilon, delta, mu, advantage)
+    if file is not None:
+        if bounds or scale or zero_prob is not None or any(value is not None for value in target):
+            raise BadInputError("give --mechanism, or bounds with a target or scales, not both")
+        return _read_mechanism(file)
+    pairs = _read_bounds(bounds)
+    if not pairs:
+        raise BadInputError(
+            "give --bounds NAME=LOW:HIGH (public knowledge, never from the data) for each noised column"
+        )
+    if zero_prob is None:
+        raise BadInputError("give --zero-prob, the probability that a row is published unchanged")
+    scales = _read_numbers("--scale", scale, "NAME=SCALE")
+    steps = _read_numbers("--resolution", resolution, "NAME=STEP")
+    if scales is not None:
+        if any(value is not None for value in target):
+            raise BadInputError("give --scale or a target (--epsilon with --delta, --mu, --advantage), not both")
+        return zil.Mechanism(pairs, zero_prob=zero_prob, scale=scales, resolution=steps)
+    if unit is None:
+        raise BadInputError("give --unit attribute or --unit record: what the target protects")
+    return zil.calibrate(
+        pairs,
+        epsilon=epsilon,
+        delta=delta,
+        mu=mu,
+        advantage=advantage,
+        zero_prob=zero_prob,
+        unit=unit,
+        sharp=not limit,
+        scaling=scaling,
+        resolution=steps,
+    )
+
+
+@app.command()
+def calibrate(
+    bounds: Bounds = None,
+    zero_prob: ZeroProb = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    mu: Mu = None,
+    advantage: Advantage = None,
+    unit: Unit = None,
+    limit: Limit = False,
+    scaling: Scaling = "per-column",
+    scale: Scale = None,
+    resolution: Resolution = None,
+    n_rows: Annotated[int | None, typer.Option(help="Rows to be published, for the label.")] = None,
+    json_output: Json = False,
+) -> None:
+    """The least noise that meets a privacy target, and its privacy label.
+
+    Example: zil calibrate --bounds age=18:90 --zero-prob 0.05 --epsilon 1 --delta 0.1 --unit attribute
+    """
+    mechanism = _mechanism(
+        bounds=bounds,
+        zero_prob=zero_prob,
+        epsilon=epsilon,
+        delta=delta,
+        mu=mu,
+        advantage=advantage,
+        unit=unit,
+        limit=limit,
+        scaling=scaling,
+        scale=scale,
+        resolution=resolution,
+    )
+    if json_output:
+        _print_json(_describe(mechanism, _read_numbers("--resolution", resolution, "NAME=STEP")))
+    else:
+        _print_markdown(mechanism.report(n_rows))
+
+
+@app.command()
+def report(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A released file, CSV or Parquet.")],
+    json_output: Json = False,
+) -> None:
+    """The privacy label of a released file."""
+    released = zil.load(file)
+    if json_output:
+        _print_json(released.metadata)
+    else:
+        _print_markdown(released.report())
+
+
+def _floats(option: str, text: str) -> list[float]:
+    return [_number(option, part) for part in text.split(",") if part.strip()]
+
+
+@app.command()
+def tradeoff(
+    dim: Annotated[str, typer.Option(help="Number of noised columns; inf for the limit.")],
+    c: Annotated[float, typer.Option("--c", help="Shift in units of the noise scale.")],
+    zero_prob: Annotated[float, typer.Option(help="Probability that a row is published unchanged.")] = 0.0,
+    alpha: Annotated[str, typer.Option(help="Type I errors, comma separated.")] = "0,0.001,0.01,0.05,0.1,0.25,0.5",
+    epsilon: Annotated[str, typer.Option(help="Epsilons, comma separated.")] = "0,0.5,1,2,3,5",
+    json_output: Json = False,
+) -> None:
+    """The trade-off curve of the noise: what an attacker can detect at each rate of false alarms."""
+    number = _number("--dim", dim)
+    number = int(number) if number.is_integer() else number
+    curve = zil.tradeoff(number, c, zero_prob)
+    alphas, epsilons = np.array(_floats("--alpha", alpha)), np.array(_floats("--epsilon", epsilon))
+    betas, deltas = curve(alphas), curve.delta(epsilons)
+    if json_output:
+        _print_json(
+            {
+                "dim": number if math.isfinite(number) else "inf",
+                "c": c,
+                "zero_prob": zero_prob,
+                "alpha": alphas,
+                "beta": betas,
+                "epsilon": epsilons,
+                "delta": deltas,
+                "advantage": curve.advantage,
+                "gaussian_mu": curve.gaussian_mu,
+            }
+        )
+        return
+    lines = ["| alpha | beta |", "| --- | --- |"]
+    lines += [f"| {a:g} | {b:.10g} |" for a, b in zip(alphas, betas, strict=True)]
+    lines += ["", "| epsilon | delta |", "| --- | --- |"]
+    lines += [f"| {e:g} | {d:.10g} |" for e, d in zip(epsilons, deltas, strict=True)]
+    lines += ["", f"Best advantage of an attacker: {curve.advantage:.6g}."]
+    _print_markdown("\n".join(lines))
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"zil: {category.__name__}: {message}", file=sys.stderr)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and answer its exit code.
+
+    Parameters
+    ----------
+    arguments : list of str or None
+        Without the program's name; None takes those of the process.
+    """
+    command = typer.main.get_command(app)
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            code = command.main(args=arguments, prog_name="zil", standalone_mode=False)
+        except (ValueError, TypeError, OSError, ImportError) as error:
+            message = str(error)
+        except Exception as error:
+            # typer's own complaints; its exception classes moved between versions, their method did not
+            if not hasattr(error, "format_message"):
+                raise
+            message = error.format_message()
+        else:
+            return code if isinstance(code, int) else 0
+    if message:  # empty where the help was printed instead
+        print("zil: " + " ".join(message.split()), file=sys.stderr)
+    return 2
+
+
+def run() -> None:
+    """Entry point of the ``zil`` script."""
+    raise SystemExit(main())
