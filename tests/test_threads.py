@@ -9,20 +9,12 @@ import time
 
 import numpy as np
 import pytest
+from children import draw, draw_into, fresh_into
 
 import zil
 from zil import _threads
 
-ROWS = 20_000
 TIMEOUT = 60
-
-
-def draw(n_threads):
-    return zil.ZeroInflatedLaplace(0.2, dim=3).rvs(ROWS, rng=7, n_threads=n_threads).tobytes()
-
-
-def draw_into(queue, n_threads):
-    queue.put(draw(n_threads))
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
@@ -48,7 +40,7 @@ def test_children_never_share_noise():
     """Forked workers that draw without a seed draw different noise."""
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
-    children = [context.Process(target=lambda: queue.put(zil.SymmetricLaplace(2).rvs(50).tolist())) for _ in range(4)]
+    children = [context.Process(target=fresh_into, args=(queue,)) for _ in range(4)]
     for child in children:
         child.start()
     rows = [tuple(row) for _ in children for row in queue.get(timeout=TIMEOUT)]
