@@ -104,15 +104,19 @@ def resolve(table: Any, names: Sequence[Any], *, what: str = "column") -> list[A
 
     For an array negative positions are refused: a typing error must not pick another column.
     """
-    present = column_names(table)
     wanted = list(names)
+    check_names(wanted, column_names(table), what)
+    return wanted
+
+
+def check_names(wanted: Sequence[Any], present: Sequence[Any], what: str = "column") -> None:
+    """SchemaError unless every wanted name is present, and none is wanted twice."""
     if len(set(wanted)) != len(wanted):
         raise SchemaError(_duplicates(wanted))
     missing = [name for name in wanted if name not in present]
     if missing:
         shown = ", ".join(map(repr, present[:20])) + (", ..." if len(present) > 20 else "")
         raise SchemaError(f"{what} {', '.join(map(repr, missing))} not in the table, which has {shown}")
-    return wanted
 
 
 def to_float(
@@ -338,7 +342,8 @@ def from_arrow(arrow: Any, kind: str, names: Sequence[Any] | None = None) -> Any
         if base == "pandas":
             result = arrow.to_pandas()
             if names is not None:
-                result = result.set_axis(list(names), axis=1)
+                old = {str(name): name for name in names}
+                result = result.set_axis([old.get(name, name) for name in result.columns], axis=1)
         elif base == "polars":
             import polars
 

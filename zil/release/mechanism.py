@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import secrets
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from zil.privacy import calibrate as formulas
 from zil.privacy.noise import Noise
 from zil.privacy.tradeoff import TradeOff, tradeoff
 from zil.release import metadata as facts
-from zil.release import report, rows, sampler, schema, ticks
+from zil.release import report, rows, sampler, schema, streaming, ticks
 from zil.release.keystream import Key
 from zil.release.published import Release
 
@@ -244,7 +245,7 @@ class Mechanism:
         TypeError
             A noised column is not numeric.
         """
-        names = schema.locate(self._names, self._by_name, table)
+        names = schema.locate(self._names, self._by_name, _tables.column_names(table))
         values = self._values(table, names, missing)
         with Key.fresh() as key:
             published = rows.certified(values, self._grid, self._in_ticks, self._zero_prob, key, n_threads=n_threads)
@@ -269,11 +270,115 @@ class Mechanism:
         missing, n_threads
             As for `release`; the result does not depend on ``n_threads``.
         """
-        names = schema.locate(self._names, self._by_name, table)
+        names = schema.locate(self._names, self._by_name, _tables.column_names(table))
         values = self._values(table, names, missing)
         key = _random.resolve_key(rng)
         published = rows.simulated(values, self._grid, self._in_ticks, self._zero_prob, key, n_threads=n_threads)
         return self._finish(table, names, published, private=False, missing=schema.policy_label(missing))
+
+    def release_file(
+        self,
+        src: str | os.PathLike[str],
+        dst: str | os.PathLike[str],
+        *,
+        ledger: str | os.PathLike[str] | None = None,
+        release_id: str | None = None,
+        batch_rows: int = streaming.BATCH_ROWS,
+        columns: Sequence[str] | None = None,
+        row_id: str | None = None,
+        append: bool = False,
+        repeat: bool = False,
+        missing: Any = "error",
+        progress: Any = False,
+        n_threads: int | None = None,
+    ) -> dict[str, Any]:
+        """Publish a CSV or Parquet file in bounded memory; after a crash the same call gives the same bytes.
+
+        Columns that are not noised pass through: byte for byte in CSV, equal in Parquet.  The
+        ledger notes what was released, so the same rows are not published twice by mistake.
+
+        Parameters
+        ----------
+        src, dst : path
+            Both ``.csv`` or both ``.parquet``; metadata goes into the footer, or beside a CSV file as ``.json``.
+        ledger : path, optional
+            SQLite file, made with mode 0600; by default ``dst`` with ``.ledger`` added.  Keep it
+            with the raw data: until a release is done it holds the release's key.
+        release_id : str, optional
+            Name of the release in the ledger and the metadata; by default derived from the source
+            and the mechanism.
+        batch_rows : int
+            Rows in memory at a time; it does not change the output.
+        columns : list of str, optional
+            Columns to write; every noised one must be among them.
+        row_id : str, optional
+            Column that names the row (a person): no row is then released twice under this ledger.
+        append : bool
+            Take only rows whose id was never released, with a fresh key, and add them to ``dst``.
+        repeat : bool
+            Publish rows that were released before once more, under a new ``release_id``; the
+            metadata then states the composed guarantee.
+        missing, n_threads
+            As for `release`.
+        progress : bool or callable
+            Print the rows done, or call ``progress(done, total)``.
+
+        Returns
+        -------
+        dict
+            The metadata; `zil.load` reads the table.
+
+        Raises
+        ------
+        SchemaError, TypeError
+            As for `release`; nothing was drawn then.
+        ValueError
+            A second release of the same rows, a release id used for other data, one path given
+            twice, or a source that changed while it was read.
+        """
+        allow, fill = schema.missing_policy(missing, self._names, self._bounds)
+        policy = schema.policy_label(missing)
+        own = self._metadata(missing=policy)
+        plan = streaming.Plan(
+            locate=lambda present: schema.locate(self._names, self._by_name, present),
+            fill=fill,
+            allow_infinite=allow,
+            grid=self._grid,
+            scale=self._in_ticks,
+            zero_prob=self._zero_prob,
+            parameters={key: own[key] for key in ("columns", "zero_prob", "policies")},
+            spent={"dim": self.dim, "zero_prob": self._zero_prob, "shift": own["shift"]},
+            describe=lambda names, n_rows, release_id, spent: {
+                **self._metadata(names, n_rows=n_rows, release_id=release_id, missing=policy),
+                **_composed(spent),
+            },
+            n_threads=n_threads,
+        )
+        return streaming.release_file(
+            plan,
+            src,
+            dst,
+            ledger=ledger,
+            release_id=release_id,
+            batch_rows=batch_rows,
+            columns=columns,
+            row_id=row_id,
+            append=append,
+            repeat=repeat,
+            progress=progress,
+        )
+
+
+def _composed(spent: list[dict[str, Any]]) -> dict[str, Any]:
+    """What several releases of the same rows give away together: epsilons and deltas add up."""
+    if len(spent) == 1:
+        return {}
+    result = {}
+    for unit in UNITS:
+        curves = [tradeoff(curve_dim(one["dim"], True), one["shift"][unit], one["zero_prob"]) for one in spent]
+        points = [[len(curves) * e, min(1.0, sum(f.delta(e) for f in curves))] for e in LABEL_EPSILONS]
+        result[unit] = {"epsilon_delta": points}
+    return {"repeat": {"releases_of_these_rows": len(spent), "composed": result}}
 
 
 def curve_dim(dim: int, sharp: bool) -> float:

@@ -172,21 +172,13 @@ def load(path: str | os.PathLike[str]) -> Release:
     else:
         described, arrow = _read_csv(path)
     names = described.pop("names", None)
-    return Release(_tables.from_arrow(arrow, described.get("table") or "pyarrow", names), described)
+    return Release(_tables.from_arrow(arrow, described.get("table") or "pandas", names), described)
 
 
 def _read_parquet(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        with open(path, "rb") as handle:
-            stored = pq.read_metadata(handle).metadata or {}
-    except pa.ArrowException:
-        raise SchemaError("this is not a Parquet file, or a damaged one") from None
-    if files.KEY not in stored:
-        raise SchemaError("this Parquet file holds no zil metadata: it was not written by zil")
-    described = facts.loads(stored[files.KEY])
+    described = files.footer(path)
     files.verify(path, described, whole=False)
     with open(path, "rb") as handle:
         arrow = pq.read_table(handle)
@@ -206,14 +198,14 @@ def _read_csv(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
     described = facts.loads(beside.read_bytes())
     files.verify(path, described, whole=True)
     types = described.pop("arrow_schema", None)
-    options = None
     schema = None
+    plain = {str(column["name"]): pa.float64() for column in described["columns"]}
     if types is not None:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(types)))
         plain = {f.name: f.type for f in schema if not pa.types.is_dictionary(f.type)}
-        options = pyarrow.csv.ConvertOptions(
-            column_types=plain, strings_can_be_null=True, quoted_strings_can_be_null=False
-        )
+    options = pyarrow.csv.ConvertOptions(
+        column_types=plain, strings_can_be_null=schema is not None, quoted_strings_can_be_null=False
+    )
     arrow = pyarrow.csv.read_csv(path, convert_options=options)
     if schema is not None:
         arrow = arrow.cast(schema)

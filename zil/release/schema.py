@@ -62,14 +62,14 @@ def read_scale(names: tuple[Any, ...], scale: Any) -> FloatArray:
     return np.array([_validate.positive(f"scale of {name!r}", s) for name, s in zip(names, entries, strict=True)])
 
 
-def locate(names: Sequence[Any], by_name: bool, table: Any) -> list[Any]:
+def locate(names: Sequence[Any], by_name: bool, present: Sequence[Any]) -> list[Any]:
     """The table's own names of the noised columns: by name, or by place where one side has no names."""
-    present = _tables.column_names(table)
     if all(name in present for name in names):
         return list(names)
-    if len(present) == len(names) and (not by_name or present == list(range(len(present)))):
-        return present
-    return _tables.resolve(table, names)
+    if len(present) == len(names) and (not by_name or list(present) == list(range(len(present)))):
+        return list(present)
+    _tables.check_names(names, present)
+    raise AssertionError("unreachable: some name is missing")
 
 
 def missing_policy(missing: Any, names: Sequence[Any], bounds: FloatArray) -> tuple[bool, FloatArray | None]:
@@ -108,7 +108,7 @@ def check(table: Any, bounds: Any) -> dict[Any, dict[str, int]]:
         below or above.
     """
     names, pairs, by_name = read_bounds(bounds)
-    located = locate(names, by_name, table)
+    located = locate(names, by_name, _tables.column_names(table))
     values = _tables.to_float(table, located, allow_missing=True, allow_infinite=True)
     result = {}
     for k, name in enumerate(located):

@@ -1,0 +1,205 @@
+"""A release that is interrupted anywhere, once or twice, leaves one distinct noisy copy.
+
+Two different copies of the same rows would let anybody subtract them; every byte that ever reaches
+the disk, finished or not, is therefore compared with the final file.
+"""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import zil
+from zil.release import streaming
+
+MECHANISM = zil.Mechanism({"a": (0, 1)}, zero_prob=0.2, scale=1.0)
+
+
+class Crash(BaseException):
+    """Nothing in the library may catch this one."""
+
+
+class Crasher:
+    """Raises at the n-th step of a run; None never."""
+
+    def __init__(self):
+        self.left = None
+        self.steps = []
+
+    def __call__(self, name):
+        self.steps.append(name)
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise Crash(name)
+
+
+@pytest.fixture
+def crasher(monkeypatch):
+    result = Crasher()
+    monkeypatch.setattr(streaming, "step", result)
+    return result
+
+
+def source(path, first=0, n=4):
+    ids = np.arange(first, first + n)
+    table = pd.DataFrame({"id": ids, "a": (ids % 3) / 4, "t": [f"t{k}" for k in ids]})
+    if path.suffix == ".csv":
+        table.to_csv(path, index=False)
+    else:
+        table.to_parquet(path)
+    return path
+
+
+def written(folder):
+    """Everything noisy on disk: the published file and what was begun."""
+    return [p.read_bytes() for p in folder.iterdir() if p.name.startswith(("out", ".out")) and "json" not in p.name]
+
+
+def attempt(release, crasher, left):
+    crasher.left, crasher.steps = left, []
+    try:
+        release()
+    except Crash:
+        return False
+    return True
+
+
+def schedules(release, crasher, prepare, folder):
+    """Run every one- and two-crash schedule; gives, for each, what was on disk after every attempt."""
+    prepare()
+    assert attempt(release, crasher, None)
+    whole = len(crasher.steps)
+    assert whole >= 8
+    for first in range(whole):
+        prepare()
+        assert not attempt(release, crasher, first)
+        seen = [written(folder)]
+        rest = attempt(release, crasher, None)
+        assert rest
+        yield first, None, [*seen, written(folder)]
+        for second in range(len(crasher.steps)):
+            prepare()
+            attempt(release, crasher, first)
+            seen = [written(folder)]
+            attempt(release, crasher, second)
+            seen.append(written(folder))
+            assert attempt(release, crasher, None)
+            yield first, second, [*seen, written(folder)]
+
+
+def distinct(seen, target, length):
+    """Different beginnings of ``length`` bytes among all copies long enough to show one, the final one included."""
+    final = target.read_bytes()
+    copies = {final[:length]}
+    for blocks in seen:
+        copies |= {block[:length] for block in blocks if len(block) >= length}
+    return copies
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_one_distinct_copy(ending, tmp_path, crasher):
+    src, out, book = source(tmp_path / f"in.{ending}"), tmp_path / "o", tmp_path / "book"
+    out.mkdir()
+    target = out / f"out.{ending}"
+
+    def prepare():
+        for path in [book, *out.iterdir()]:
+            path.unlink(missing_ok=True)
+
+    def release():
+        MECHANISM.release_file(src, target, ledger=book, batch_rows=4)
+
+    count = 0
+    for _, _, seen in schedules(release, crasher, prepare, out):
+        final = target.read_bytes()
+        for block in (b for blocks in seen for b in blocks):
+            assert final.startswith(block)
+        assert zil.load(target).private
+        assert [p.name for p in out.iterdir() if p.name.startswith(".")] == []
+        count += 1
+    assert count > 40
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_one_distinct_copy_of_every_appended_row(ending, tmp_path, crasher):
+    first, more = source(tmp_path / f"in.{ending}"), source(tmp_path / f"more.{ending}", n=7)
+    out, book = tmp_path / "o", tmp_path / "book"
+    out.mkdir()
+    target = out / f"out.{ending}"
+    MECHANISM.release_file(first, target, ledger=book, row_id="id")
+    state = {path: path.read_bytes() for path in [book, *out.iterdir()]}
+    old = zil.load(target).data
+
+    def prepare():
+        for path in [book, *out.iterdir()]:
+            path.unlink(missing_ok=True)
+        for path, content in state.items():
+            path.write_bytes(content)
+
+    def release():
+        MECHANISM.release_file(more, target, ledger=book, row_id="id", append=True, batch_rows=7)
+
+    for _, _, seen in schedules(release, crasher, prepare, out):
+        final = target.read_bytes()
+        for block in (b for blocks in seen for b in blocks):
+            assert final.startswith(block) or block == state[target]
+        after = zil.load(target).data
+        pd.testing.assert_frame_equal(after[:4], old)
+        assert after["id"].tolist() == list(range(7))
+
+
+def test_the_naive_version_leaves_several_copies(tmp_path, crasher):
+    """The same schedules against a release that draws afresh and writes in place."""
+    src, out = source(tmp_path / "in.csv"), tmp_path / "o"
+    out.mkdir()
+    target = out / "out.csv"
+
+    def prepare():
+        target.unlink(missing_ok=True)
+
+    def release():
+        table = pd.read_csv(src)
+        for name in ["begun"] * 5:
+            crasher(name)
+        table["a"] += np.random.default_rng().laplace(size=len(table))
+        table.to_csv(target, index=False)
+        for name in ["written"] * 5:
+            crasher(name)
+
+    assert max(len(distinct(seen, target, 40)) for _, _, seen in schedules(release, crasher, prepare, out)) == 3
+
+
+KILL = """
+import os, sys
+import zil
+from zil.release import streaming
+left = int(sys.argv[1])
+def step(name):
+    global left
+    left -= 1
+    if left < 0:
+        os._exit(9)
+streaming.step = step
+zil.Mechanism({"a": (0, 1)}, zero_prob=0.2, scale=1.0).release_file(*sys.argv[2:4], ledger=sys.argv[4], batch_rows=2)
+"""
+
+
+def test_killed_processes(tmp_path):
+    """The same without any clean-up at all: the process ends inside the step."""
+    src, book, target = source(tmp_path / "in.csv"), tmp_path / "book", tmp_path / "out.csv"
+    seen = []
+    for left in (2, 3, 4, 5, 6, 7):
+        command = [sys.executable, "-P", "-c", KILL, str(left), str(src), str(target), str(book)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 9, done.stderr
+        seen += written(tmp_path)
+    MECHANISM.release_file(src, target, ledger=book, batch_rows=2)
+    final = target.read_bytes()
+    assert len(seen) >= 3
+    assert all(final.startswith(block) for block in seen)
+    assert final in seen
+    assert os.listdir(tmp_path).count("out.csv") == 1

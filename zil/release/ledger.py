@@ -1,0 +1,203 @@
+"""The ledger of releases: each row once, and a crash answered with the same bytes.
+
+An SQLite file (mode 0600, every commit on disk before it returns) that holds, for each release,
+its state and, until the file is complete, its key.  Rows and sources appear only as keyed MACs
+whose key never leaves the ledger: who reads it learns neither values nor identifiers, but he
+could subtract the noise of a release that is still pending.  Keep it where the raw data is.
+
+Erasing a key overwrites it in the database file (``secure_delete``); what a file system or an SSD
+keeps of deleted blocks is beyond its reach.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from zil.release.keystream import Key
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS ledger (version INTEGER NOT NULL, secret BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS releases (
+    id TEXT PRIMARY KEY,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'written', 'done')),
+    source BLOB NOT NULL,
+    parameters BLOB NOT NULL,
+    key BLOB,
+    base TEXT,
+    sha256 TEXT,
+    n_rows INTEGER NOT NULL,
+    total_rows INTEGER NOT NULL,
+    spent TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS rows (mac BLOB PRIMARY KEY, release TEXT NOT NULL) WITHOUT ROWID;
+"""
+VERSION = 1
+MAC_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release in the ledger.
+
+    ``base`` is the sha256 of the file it appends to, ``spent`` a JSON list of what this source has spent: one entry
+    per release of it, the own one last.
+    """
+
+    id: str
+    state: str
+    source: bytes
+    parameters: bytes
+    base: str | None
+    sha256: str | None
+    n_rows: int
+    total_rows: int
+    spent: str
+
+
+class Ledger:
+    """An open ledger; a context manager that holds it exclusively.
+
+    Parameters
+    ----------
+    path
+        Created with mode 0600 if it does not exist.
+
+    Raises
+    ------
+    ValueError
+        Not a ledger, or in use by another process.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        # O_EXCL is not wanted: an existing ledger is opened; a new one is never readable by others
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        self._db = sqlite3.connect(self.path, timeout=5.0, isolation_level=None)
+        try:
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("PRAGMA secure_delete = ON")
+            with self.transaction():
+                for statement in SCHEMA.split(";"):
+                    self._db.execute(statement)
+                found = self._db.execute("SELECT version, secret FROM ledger").fetchall()
+                if not found:
+                    found = [(VERSION, secrets.token_bytes(32))]
+                    self._db.execute("INSERT INTO ledger VALUES (?, ?)", found[0])
+        except sqlite3.OperationalError as error:
+            self._db.close()
+            if "locked" in str(error):
+                raise ValueError("the ledger is in use by another process") from None
+            raise
+        except sqlite3.DatabaseError:
+            self._db.close()
+            raise ValueError("the ledger path holds a file that is not a ledger") from None
+        if found[0][0] != VERSION:
+            self._db.close()
+            raise ValueError(f"the ledger has version {found[0][0]}, this zil reads version {VERSION}")
+        self._secret: bytes = found[0][1]
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing, and on disk afterwards."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def hasher(self, purpose: bytes) -> hashlib.blake2b:
+        """A MAC under the ledger's secret, to be fed and finished by the caller."""
+        return hashlib.blake2b(key=self._secret, digest_size=MAC_BYTES, person=purpose)
+
+    def mac(self, purpose: bytes, data: bytes) -> bytes:
+        result = self.hasher(purpose)
+        result.update(data)
+        return result.digest()
+
+    _COLUMNS = "id, state, source, parameters, base, sha256, n_rows, total_rows, spent"
+
+    def find(self, release_id: str) -> Entry | None:
+        row = self._db.execute(f"SELECT {self._COLUMNS} FROM releases WHERE id = ?", (release_id,)).fetchone()
+        return Entry(*row) if row else None
+
+    def of_source(self, source: bytes) -> list[Entry]:
+        """Every release of the same source, oldest first."""
+        command = f"SELECT {self._COLUMNS} FROM releases WHERE source = ? ORDER BY rowid"
+        return [Entry(*row) for row in self._db.execute(command, (source,))]
+
+    def of_file(self, sha256: str) -> Entry | None:
+        """The finished release that left a file with this digest."""
+        command = f"SELECT {self._COLUMNS} FROM releases WHERE sha256 = ? AND state = 'done'"
+        row = self._db.execute(command, (sha256,)).fetchone()
+        return Entry(*row) if row else None
+
+    def open(self, entry: Entry) -> None:
+        """Note a release as pending, with a fresh key."""
+        with Key.fresh() as key:
+            self._db.execute(
+                "INSERT INTO releases VALUES (?, 'pending', ?, ?, ?, ?, NULL, ?, ?, ?)",
+                (
+                    entry.id,
+                    entry.source,
+                    entry.parameters,
+                    key.secret,
+                    entry.base,
+                    entry.n_rows,
+                    entry.total_rows,
+                    entry.spent,
+                ),
+            )
+
+    def key(self, release_id: str) -> Key:
+        """The key of a release that is not done."""
+        (stored,) = self._db.execute("SELECT key FROM releases WHERE id = ?", (release_id,)).fetchone()
+        if stored is None:
+            raise ValueError("this release is done: its key was erased")
+        return Key(bytearray(stored))
+
+    def written(self, release_id: str, sha256: str) -> None:
+        """The temporary file is complete and on disk."""
+        with self.transaction():
+            self._db.execute("UPDATE releases SET state = 'written', sha256 = ? WHERE id = ?", (sha256, release_id))
+
+    def done(self, release_id: str) -> None:
+        """The file has its name: erase the key."""
+        with self.transaction():
+            self._db.execute("UPDATE releases SET state = 'done', key = NULL WHERE id = ?", (release_id,))
+
+    def claim(self, macs: Sequence[bytes], release_id: str) -> tuple[int, bool]:
+        """Give rows that nobody has to a release: how many, and whether some were its own already."""
+        before = self._db.total_changes
+        self._db.executemany("INSERT OR IGNORE INTO rows VALUES (?, ?)", [(mac, release_id) for mac in macs])
+        taken = self._db.total_changes - before
+        return taken, sum(self.owned(macs, release_id)) > taken
+
+    def rename_rows(self, old: str, new: str) -> None:
+        """Rows claimed under a provisional name get the release's own."""
+        self._db.execute("UPDATE rows SET release = ? WHERE release = ?", (new, old))
+
+    def disown(self, release_id: str) -> None:
+        """Undo the claims of this transaction."""
+        self._db.execute("DELETE FROM rows WHERE release = ?", (release_id,))
+
+    def owned(self, macs: Sequence[bytes], release_id: str) -> list[bool]:
+        """For each row whether it belongs to this release."""
+        command = "SELECT release = ? FROM rows WHERE mac = ?"
+        found = (self._db.execute(command, (release_id, mac)).fetchone() for mac in macs)
+        return [bool(row and row[0]) for row in found]
