@@ -103,6 +103,55 @@ def test_report(run, tmp_path):
     assert "NOT PRIVATE" in good(run("report", path))
 
 
+@pytest.fixture
+def raw(tmp_path):
+    rng = np.random.default_rng()
+    lines = ["id,age,income,town"]
+    lines += [f"{i},{rng.uniform(18, 90):.1f},{rng.uniform(0, 1e5):.0f},t{i % 3}" for i in range(500)]
+    path = tmp_path / "raw.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_release(run, raw, tmp_path):
+    """A mechanism file and the options behind it promise the same; the rest of the row passes through."""
+    file = tmp_path / "m.json"
+    file.write_text(good(run(*CALIBRATE, "--json")))
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    first = json.loads(good(run("release", raw, one, "--mechanism", file, "--json")))
+    second = json.loads(good(run("release", raw, two, *BOUNDS, *TARGET, "--release-id", "two", "--json")))
+    for metadata in (first, second):
+        assert metadata["private"] is True
+        assert metadata["n_rows"] == 500
+    assert first["columns"] == second["columns"]
+    released = zil.load(one)
+    assert released.columns == ["age", "income"]
+    assert one.read_text() != two.read_text()
+    kept = [line.split(",")[::3] for line in raw.read_text().splitlines()]
+    assert [line.split(",")[::3] for line in one.read_text().splitlines()] == kept
+    before = one.read_bytes()
+    assert "published unchanged" in good(run("release", raw, one, "--mechanism", file))  # again: the same file
+    assert one.read_bytes() == before
+
+
+def test_release_of_some_columns(run, raw, tmp_path):
+    out = tmp_path / "out.csv"
+    good(run("release", raw, out, *BOUNDS, *TARGET, "--columns", "age, income", "--row-id", "id", "--json"))
+    assert out.read_text().splitlines()[0] == "age,income"
+
+
+def test_release_refuses(run, raw, tmp_path):
+    out = tmp_path / "out.csv"
+    bad(run("release", tmp_path / "none.csv", out, *BOUNDS, *TARGET), "none.csv")
+    bad(run("release", raw, tmp_path / "out.parquet", *BOUNDS, *TARGET))
+    bad(run("release", raw, out, "--bounds", "height=0:3", *TARGET), "height")
+    bad(run("release", raw, out, "--bounds", "town=0:3", *TARGET), "town")
+    bad(run("release", raw, out, *BOUNDS, *TARGET, "--missing", "maybe"), "missing must be one of")
+    bad(run("release", raw, out, *BOUNDS, "--mechanism", tmp_path / "m.json"), "not both")
+    bad(run("release", raw, out, "--mechanism", tmp_path / "m.json"), "no such file")
+    assert not out.exists()
+
+
 def test_tradeoff(run):
     curve = zil.tradeoff(1, 0.5, 0.05)
     facts = json.loads(

@@ -27,6 +27,7 @@ try:
     import typer
     from rich.console import Console
     from rich.markdown import Markdown
+    from rich.progress import Progress
 except ImportError:
     raise SystemExit("zil: the command line needs typer and rich: pip install 'zil[cli]'") from None
 
@@ -68,19 +69,16 @@ class BadInputError(ValueError):
     """Input of the command line itself; the message is the whole answer."""
 
 
-def _stderr() -> Console:
-    return Console(stderr=True)
-
-
 @contextlib.contextmanager
-def _working(what: str) -> Iterator[None]:
-    """A spinner on a terminal, nothing elsewhere."""
-    console = _stderr()
-    if console.is_terminal:
-        with console.status(what):
-            yield
-    else:
-        yield
+def _progress(what: str) -> Iterator[Any]:
+    """A bar on a terminal as a callable of (done, total); False elsewhere."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield False
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _plain(value: Any) -> Any:
@@ -263,6 +261,83 @@ def calibrate(
         _print_json(_describe(mechanism, _read_numbers("--resolution", resolution, "NAME=STEP")))
     else:
         _print_markdown(mechanism.report(n_rows))
+
+
+@app.command()
+def release(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The raw table, CSV or Parquet.")],
+    destination: Annotated[Path, typer.Argument(metavar="OUT", help="Where to publish it, in the same format.")],
+    file: MechanismFile = None,
+    bounds: Bounds = None,
+    zero_prob: ZeroProb = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    mu: Mu = None,
+    advantage: Advantage = None,
+    unit: Unit = None,
+    limit: Limit = False,
+    scaling: Scaling = "per-column",
+    scale: Scale = None,
+    resolution: Resolution = None,
+    columns: Annotated[str | None, typer.Option(help="Columns to write, comma separated; all by default.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="Ledger of what was released; OUT.ledger by default.")] = None,
+    release_id: Annotated[str | None, typer.Option(help="Name of this release in the ledger.")] = None,
+    row_id: Annotated[str | None, typer.Option(help="Column that names the row: none is then released twice.")] = None,
+    append: Annotated[bool, typer.Option("--append", help="Add rows whose id was never released.")] = False,
+    repeat: Annotated[
+        bool, typer.Option("--repeat", help="Publish rows once more; the guarantee is composed.")
+    ] = False,
+    missing: Annotated[
+        str, typer.Option(help="Missing values: error, clip (infinite ones only), midpoint, or a public number.")
+    ] = "error",
+    batch_rows: Annotated[int, typer.Option(help="Rows in memory at a time; never changes the output.")] = 65_536,
+    threads: Threads = None,
+    json_output: Json = False,
+) -> None:
+    """Publish a file: bounded memory, once per row, the same bytes if it is run again after a crash.
+
+    Example: zil release raw.csv public.csv --mechanism mechanism.json
+    """
+    mechanism = _mechanism(
+        bounds=bounds,
+        zero_prob=zero_prob,
+        epsilon=epsilon,
+        delta=delta,
+        mu=mu,
+        advantage=advantage,
+        unit=unit,
+        limit=limit,
+        scaling=scaling,
+        scale=scale,
+        resolution=resolution,
+        file=file,
+    )
+    with _progress("releasing") as progress:
+        metadata = mechanism.release_file(
+            source,
+            destination,
+            ledger=ledger,
+            release_id=release_id,
+            batch_rows=batch_rows,
+            columns=None if columns is None else [name.strip() for name in columns.split(",")],
+            row_id=row_id,
+            append=append,
+            repeat=repeat,
+            missing=_missing(missing),
+            progress=progress,
+            n_threads=threads,
+        )
+    if json_output:
+        _print_json(metadata)
+    else:
+        _print_markdown(zil.load(destination).report())
+
+
+def _missing(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 @app.command()
