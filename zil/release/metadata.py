@@ -82,7 +82,7 @@ def noise_of(metadata: dict[str, Any]) -> Noise:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of the metadata, as shipped."""
-    text = resources.files("zil.data").joinpath("release.schema.json").read_text("utf-8")
+    text = resources.files("zil").joinpath("data", "release.schema.json").read_text("utf-8")
     result: dict[str, Any] = json.loads(text)
     return result
 

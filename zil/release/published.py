@@ -12,7 +12,7 @@ from zil import _random, _tables, _threads, _validate
 from zil._core import sampling
 from zil._validate import FloatArray, SchemaError
 from zil.privacy.noise import Noise
-from zil.release import files, report
+from zil.release import files, registry, report
 from zil.release import metadata as facts
 
 _STREAM = (0x5A494C, 0x646F75626C65, 0, 0)  # the default second noise; public, and part of the interface
@@ -69,6 +69,24 @@ class Release:
 
     def _repr_html_(self) -> str:
         return report.html(self.metadata)
+
+    def registry_entry(self, **basic: str) -> str:
+        """YAML text in the form of the differential privacy deployments registry.
+
+        Parameters
+        ----------
+        **basic : str
+            What only the publisher knows: ``name``, ``curator``, ``description``, ``intended_use``,
+            ``region``, ``sector``, ``publication_date``.
+
+        Raises
+        ------
+        ValueError
+            The table was simulated: there is no deployment to register.
+        """
+        if not self.private:
+            raise ValueError("a simulated table is no deployment: it has no privacy guarantee to register")
+        return registry.entry(self.metadata, **basic)
 
     def double(self, rng: Any = None, copies: int = 1, *, n_threads: int | None = None) -> Any:
         """Doubly randomised data ``X2 = X1 + S``, ``S ~ SL(zero_prob scale^2)``; post-processing of what is public.

@@ -1,0 +1,96 @@
+"""What is said about a release: the schema that is shipped, its strictness, and the registry form."""
+
+import copy
+import json
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+import zil
+from zil.release import metadata as facts
+
+MECHANISM = zil.calibrate({"a": (0, 1), "b": (0, 10)}, epsilon=1, delta=0.1, zero_prob=0.05, unit="record")
+TABLE = pd.DataFrame({"a": [0.1, 0.2], "b": [1, 2], "t": ["x", "y"]})
+
+
+def examples(tmp_path):
+    yield MECHANISM.release(TABLE).metadata
+    yield MECHANISM.release(TABLE, missing={"a": 0, "b": 1}).metadata
+    yield MECHANISM.simulate(TABLE, 1, missing=0.5).metadata
+    yield zil.Mechanism([(0, 1)], zero_prob=0, scale=1).release(np.array([0.5])).metadata
+    yield zil.calibrate([(0, 1)], advantage=0.3, zero_prob=0.1, unit="attribute").release([0.5]).metadata
+    for ending in ("csv", "parquet"):
+        MECHANISM.release(TABLE).save(tmp_path / f"x.{ending}")
+        getattr(TABLE, f"to_{ending}")(tmp_path / f"in.{ending}", index=False)
+        yield MECHANISM.release_file(tmp_path / f"in.{ending}", tmp_path / f"out.{ending}")
+        yield MECHANISM.release_file(
+            tmp_path / f"in.{ending}",
+            tmp_path / f"twice.{ending}",
+            ledger=tmp_path / f"out.{ending}.ledger",
+            release_id="twice",
+            repeat=True,
+        )
+        yield zil.load(tmp_path / f"x.{ending}").metadata
+    yield json.loads((tmp_path / "x.csv.json").read_text())
+
+
+def test_every_metadata_fits_the_schema(tmp_path):
+    schema = facts.schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    check = jsonschema.Draft202012Validator(schema)
+    for meta in examples(tmp_path):
+        check.validate(json.loads(facts.dumps(meta)))
+        assert facts.loads(facts.dumps(meta)) == json.loads(facts.dumps(meta))
+
+
+@pytest.mark.parametrize("word", ["seed", "key", "path", "clipped_rows", "host"])
+def test_the_schema_allows_nothing_else(word):
+    check = jsonschema.Draft202012Validator(facts.schema())
+    meta = json.loads(facts.dumps(MECHANISM.release(TABLE).metadata))
+    with pytest.raises(jsonschema.ValidationError):
+        check.validate({**meta, word: 1})
+    inner = copy.deepcopy(meta)
+    inner["columns"][0][word] = 1
+    with pytest.raises(jsonschema.ValidationError):
+        check.validate(inner)
+
+
+def test_metadata_is_the_callers_own():
+    first = MECHANISM.release(TABLE).metadata
+    first["guarantees"]["record"]["sharp"]["advantage"] = 0.0
+    assert MECHANISM.release(TABLE).metadata["guarantees"]["record"]["sharp"]["advantage"] > 0
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", "{}", '{"format": "zil-release"}', "\xff"])
+def test_other_texts_are_refused(text):
+    with pytest.raises(zil.SchemaError, match="not the metadata of a zil release"):
+        facts.loads(text)
+    newer = {**MECHANISM.release(TABLE).metadata, "format_version": 2}
+    with pytest.raises(zil.SchemaError, match="of a version that can be read"):
+        facts.loads(facts.dumps(newer))
+
+
+def test_registry_entry(tmp_path):
+    text = MECHANISM.release(TABLE).registry_entry(name='Visits: "all"', curator="Office")
+    entry = yaml.safe_load(text)
+    deployment = entry["deployment"]
+    assert set(deployment) == {
+        "basic", "dp_variant", "privacy_loss", "deployment_model", "implementation", "administrative"
+    }  # fmt: skip
+    assert deployment["basic"]["name"] == 'Visits: "all"'
+    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 0.1}
+    assert deployment["privacy_loss"]["privacy_unit"].startswith("record")
+    assert deployment["deployment_model"]["model_name"] == "Local"
+    plain = zil.Mechanism({"a": (0, 1)}, zero_prob=0.05, scale=1e7)
+    assert stated(plain.release(TABLE).registry_entry()) == {"epsilon": 1.0, "delta": plain.delta(1.0, "record")}
+    with pytest.raises(ValueError, match="simulated"):
+        MECHANISM.simulate(TABLE).registry_entry()
+    twice = next(m for m in examples(tmp_path) if "repeat" in m)
+    assert stated(zil.Release(None, twice).registry_entry())["epsilon"] == 2.0
+
+
+def stated(text):
+    return yaml.safe_load(text)["deployment"]["privacy_loss"]["privacy_parameters"]
