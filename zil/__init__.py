@@ -1,9 +1,15 @@
 """zil: publish a numeric table under local differential privacy, and fit what was published."""
 
+import sys
+
 from zil._build import build_info
 from zil._validate import ConvergenceWarning, PrivacyWarning, SchemaError
 from zil.privacy.density import log_likelihood_ratio
 from zil.privacy.distributions import SymmetricLaplace, ZeroInflatedLaplace
+from zil.estimation import losses
+from zil.estimation.corrected import CorrectedLoss
+from zil.estimation.fit import fit
+from zil.estimation.inference import Fit
 from zil.privacy.noise import Noise
 from zil.privacy.tradeoff import TradeOff, eps_delta_tradeoff, gaussian_tradeoff, tradeoff
 from zil.release.calibration import calibrate
@@ -14,6 +20,8 @@ from zil.release.schema import check
 __all__ = [
     "ConvergenceWarning",
     "Mechanism",
+    "CorrectedLoss",
+    "Fit",
     "Noise",
     "PrivacyWarning",
     "Release",
@@ -25,8 +33,13 @@ __all__ = [
     "calibrate",
     "check",
     "eps_delta_tradeoff",
+    "fit",
     "gaussian_tradeoff",
     "load",
     "log_likelihood_ratio",
+    "losses",
     "tradeoff",
 ]
+
+# zil.losses lives with the estimators; `from zil.losses import Quantile` works all the same
+sys.modules["zil.losses"] = losses

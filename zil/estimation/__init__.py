@@ -1,0 +1,1 @@
+"""Analyst side: losses, corrections for the noise, minimisation, inference."""

@@ -1,0 +1,313 @@
+"""``zil.CorrectedLoss``: the corrected sample objective as an object for any optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from zil import _tables, _validate
+from zil._validate import FloatArray
+from zil.estimation import corrections, data
+from zil.estimation import losses as loss_module
+from zil.estimation.losses import Loss
+from zil.estimation.objective import IndexObjective, Part, Rows
+from zil.privacy.doubling import double
+from zil.privacy.noise import Noise
+
+
+def check_method(loss: Loss, method: str, sample: data.Sample) -> str:
+    """The method, once it is known to fit the loss and the noise; "naive" where there is no noise.
+
+    Raises
+    ------
+    ValueError
+        Unknown method, SL or SDR for a loss that is not twice differentiable, DR or RB at ``zero_prob = 0``.
+    """
+    method = _validate.choice("method", method, corrections.METHODS)
+    if not sample.noised or sample.zero_prob is None:
+        return "naive"
+    if method in corrections.NEED_SMOOTH and not loss.smooth:
+        raise ValueError(
+            f"method {method!r} differentiates the loss twice, and {loss.name} is not twice differentiable; "
+            "use 'rb' or 'dr'"
+        )
+    corrections.correction(method, sample.zero_prob)
+    return method
+
+
+def index_objective(
+    loss: Loss,
+    sample: data.Sample,
+    method: str,
+    *,
+    intercept: bool = True,
+    second: Sequence[tuple[FloatArray, FloatArray]] | None = None,
+    copies: int = 1,
+    ridge: float = 0.0,
+    rng: Any = None,
+    n_threads: int | None = None,
+) -> IndexObjective:
+    """Terms of one method on one sample.
+
+    Parameters
+    ----------
+    second : sequence of (x2, y2), optional
+        Doubly randomised rows; default: drawn here (``copies`` of them) if the method needs them.
+    """
+    zero_prob = 1.0 if sample.zero_prob is None else sample.zero_prob
+    rows = corrections.correction(method, zero_prob)
+    first = Rows(np.ascontiguousarray(sample.x.T), np.ascontiguousarray(sample.y), sample.weights)
+    parts: list[Part] = []
+    for row in rows:
+        if not row.doubled:
+            parts.append(Part(first, row.a, row.c, row.e, 0.0, row.kappa))
+            continue
+        if second is None:
+            second = doubled(sample, copies, rng, n_threads)
+        share = 1.0 / len(second)
+        parts.extend(
+            Part(Rows(np.ascontiguousarray(x2.T), np.ascontiguousarray(y2), sample.weights), row.a * share, row.c * share)
+            for x2, y2 in second
+        )
+    noise = np.concatenate([np.zeros(int(intercept)), sample.scale**2])
+    return IndexObjective(
+        loss=loss,
+        parts=tuple(parts),
+        noise=noise,
+        noise_response=sample.scale_y**2,
+        intercept=intercept,
+        n_rows=len(sample.y),
+        total=float(len(sample.y) if sample.weights is None else sample.weights.sum()),
+        ridge=ridge,
+        noise_share=1.0 if rows[0].doubled else 1.0 - zero_prob,
+        n_threads=n_threads,
+    )
+
+
+def doubled(
+    sample: data.Sample, copies: int, rng: Any = None, n_threads: int | None = None
+) -> list[tuple[FloatArray, FloatArray]]:
+    """``copies`` doubly randomised versions of the sample: (x2, y2) each; one W per row serves x and y."""
+    zero_prob = 1.0 if sample.zero_prob is None else sample.zero_prob
+    if sample.scale_y == 0.0:
+        stack = double(sample.x, zero_prob, sample.scale, copies=copies, rng=rng, n_threads=n_threads)
+        return [(x2, sample.y) for x2 in stack]
+    joined = np.column_stack([sample.x, sample.y])
+    scale = np.append(sample.scale, sample.scale_y)
+    stack = double(joined, zero_prob, scale, copies=copies, rng=rng, n_threads=n_threads)
+    return [(np.ascontiguousarray(both[:, :-1]), np.ascontiguousarray(both[:, -1])) for both in stack]
+
+
+class CorrectedLoss:
+    """Corrected sample loss of released rows, as a function of the parameters.
+
+    ``obj(theta)`` answers ``(value, gradient)``, so that ``scipy.optimize.minimize(obj, x0, jac=True)`` works.
+    The value is the mean over rows of a function whose expectation, given the original rows, is the
+    ordinary loss on the original rows (Lu, Chen, Qiu 2026, sections 4 and 6; RB beyond the paper:
+    mathematics 4).
+
+    Parameters
+    ----------
+    loss : Loss or str
+        From ``zil.losses``.
+    X1 : array or table of shape (n, d)
+        Released rows.
+    y : array-like of shape (n,) or (n, 1)
+        Response; None with X1 of shape (n, 1) and a location loss (the column itself is the response).
+    noise : zil.Noise, optional
+        None: clean data, the ordinary M-estimator.  A dictionary scale goes by column name of X1 (and the
+        name of y, if it is a named series); an array has one entry per column of X1, or one more for y.
+    method : {"rb", "dr", "sdr", "sl", "naive"}
+    X2 : array of shape (n, d) or (copies, n, d), optional
+        Doubly randomised rows (with one more column for y if y is noised).  Default: drawn here.
+    weights : array-like of shape (n,), optional
+        Non-negative row weights.
+    intercept : bool
+        The first parameter is an intercept.
+    bounds : optional
+        Public bounds of the columns; used by ``method="optimal"`` only.
+    copies : int
+        Independent second noises to average (DR, SDR, SL).
+    rng : None, int, SeedSequence, Generator or BitGenerator
+        Source of the second noise; None: a fixed public stream, so that the same call gives the same numbers.
+    n_threads : int, optional
+
+    Raises
+    ------
+    ValueError, TypeError, SchemaError
+        Input that the contract refuses; the message names the argument and the rule.
+
+    Examples
+    --------
+    >>> import numpy as np, zil
+    >>> X = np.array([[0.0], [1.0], [2.0], [4.0]])
+    >>> obj = zil.CorrectedLoss(zil.losses.Squared(), X, [1.0, 3.0, 5.0, 9.0])
+    >>> value, gradient = obj(np.array([1.0, 2.0]))
+    >>> float(value)
+    0.0
+    """
+
+    def __init__(
+        self,
+        loss: Loss | str,
+        X1: Any,
+        y: Any = None,
+        *,
+        noise: Noise | None = None,
+        method: str = "rb",
+        X2: Any = None,
+        weights: Any = None,
+        intercept: bool = True,
+        bounds: Any = None,
+        copies: int = 1,
+        rng: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.loss = loss_module.resolve(loss)
+        del bounds
+        copies = _validate.integer("copies", copies, 1)
+        names = _tables.column_names(X1)
+        n = _tables.n_rows(X1)
+        features = _tables.to_float(X1, names)
+        if n == 0:
+            raise ValueError("X1 has no rows")
+        if y is None:
+            if len(names) != 1:
+                raise ValueError("y is missing")
+            y, features = features[:, 0], np.empty((n, 0))
+            names = []
+        elif not isinstance(X1, (np.ndarray, list, tuple)) and not isinstance(y, (np.ndarray, list, tuple)):
+            _tables.same_rows(X1, y, "X1 and y")
+        coded, classes = self.loss.code_response(data.column_vector("y", y, n))
+        scale, scale_y, zero_prob = _split_noise(noise, names, y, self.loss)
+        self._sample = data.Sample(
+            x=features,
+            y=coded,
+            names=[str(name) for name in names],
+            scale=scale,
+            scale_y=scale_y,
+            zero_prob=zero_prob,
+            weights=None if weights is None else data._weights(weights, None, X1, n),
+            classes=classes,
+        )
+        self.method = check_method(self.loss, method, self._sample)
+        second = None if X2 is None else self._second(X1, X2)
+        self._objective = index_objective(
+            self.loss,
+            self._sample,
+            self.method,
+            intercept=bool(intercept),
+            second=second,
+            copies=copies,
+            rng=rng,
+            n_threads=n_threads,
+        )
+
+    def _second(self, X1: Any, X2: Any) -> list[tuple[FloatArray, FloatArray]]:
+        if not isinstance(X2, (np.ndarray, list, tuple)):
+            _tables.same_rows(X1, X2, "X1 and X2")
+            stack = _tables.to_float(X2)[None]
+        else:
+            stack = _validate.finite_array("X2", X2, (1, 2, 3))
+            stack = stack.reshape(1, -1, 1) if stack.ndim == 1 else stack[None] if stack.ndim == 2 else stack
+        n, d = self._sample.x.shape
+        noised_y = self._sample.scale_y > 0.0
+        if stack.shape[1:] not in {(n, d), (n, d + noised_y)} or (noised_y and stack.shape[2] == d):
+            rule = f"({n}, {d + noised_y})" + (", the response last" if noised_y else "")
+            raise ValueError(f"X2 must have shape {rule}, or a stack of such copies, got {np.shape(X2)}")
+        if noised_y:
+            return [(np.ascontiguousarray(s[:, :-1]), np.ascontiguousarray(s[:, -1])) for s in stack]
+        return [(s, self._sample.y) for s in stack]
+
+    @property
+    def n_params(self) -> int:
+        """Number of parameters, intercept included."""
+        return self._objective.n_params
+
+    def _theta(self, theta: Any) -> FloatArray:
+        values = _validate.finite_array("theta", theta, 1)
+        if len(values) != self.n_params:
+            raise ValueError(f"theta must have {self.n_params} entries, got {len(values)}")
+        return values
+
+    def __call__(self, theta: Any) -> tuple[float, FloatArray]:
+        """Value and gradient (p,): means over rows."""
+        return self._objective.value_gradient(self._theta(theta))
+
+    def value(self, theta: Any) -> float:
+        """Mean corrected loss."""
+        return self(theta)[0]
+
+    def gradient(self, theta: Any) -> FloatArray:
+        """Gradient, shape (p,).  At a kink: the mean of both sides."""
+        return self(theta)[1]
+
+    def hessian(self, theta: Any) -> FloatArray:
+        """Hessian, shape (p, p).
+
+        Raises
+        ------
+        ValueError
+            For a piecewise linear loss, which has none.
+        """
+        values = self._theta(theta)
+        if self.loss.kinked:
+            raise ValueError(f"{self.loss.name} has kinks: its sample Hessian does not exist")
+        return self._objective.hessian(values)
+
+    def scores(self, theta: Any) -> FloatArray:
+        """Joint score of each row, shape (n, p); their mean is the gradient."""
+        return self._objective.scores(self._theta(theta))
+
+    def partial(self, theta: Any, rows: Any) -> tuple[float, FloatArray, float]:
+        """Additive pieces of some rows: sum of values, sum of gradients, sum of weights.
+
+        Pieces of disjoint row sets add up; value and gradient of the whole are the sums divided by the
+        summed weights.
+
+        Parameters
+        ----------
+        rows : slice, integer or boolean array
+            No row twice.
+        """
+        wanted = np.zeros(self._objective.n_rows, dtype=bool)
+        wanted[rows] = True
+        parts = tuple(
+            replace(part, rows=part.rows.take(wanted if part.rows.index is None else wanted[part.rows.index]))
+            for part in self._objective.parts
+        )
+        weights = self._sample.weights
+        total = float(wanted.sum() if weights is None else weights[wanted].sum())
+        sums = replace(self._objective, parts=parts, total=1.0).sums(self._theta(theta))
+        return float(sums[0]), sums[1:], total
+
+
+def _split_noise(
+    noise: Noise | None, names: list[Any], y: Any, loss: Loss
+) -> tuple[FloatArray, float, float | None]:
+    """Scales of X1's columns and of y."""
+    if noise is None:
+        return np.zeros(len(names)), 0.0, None
+    if not isinstance(noise, Noise):
+        raise TypeError(f"noise must be a zil.Noise, got {type(noise).__name__}")
+    given = noise.scale
+    scale_y = 0.0
+    if isinstance(given, dict):
+        name_y = getattr(y, "name", None)
+        unknown = [name for name in given if name not in names and name != name_y]
+        if unknown:
+            raise _validate.SchemaError(f"noise names columns that X1 and y do not have: {unknown}")
+        scale = noise.scales(names)
+        scale_y = float(given.get(name_y, 0.0)) if name_y is not None else 0.0
+    elif isinstance(given, np.ndarray) and len(given) == len(names) + 1:
+        scale, scale_y = given[:-1], float(given[-1])
+    elif not names and isinstance(given, float):
+        scale, scale_y = np.zeros(0), given
+    else:
+        scale = noise.scales(names)
+    if loss.classifier and scale_y > 0.0:
+        raise ValueError(f"the class label was noised (scale {scale_y:g}); {loss.name} needs a clean label")
+    return scale, scale_y, noise.zero_prob

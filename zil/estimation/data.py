@@ -1,0 +1,281 @@
+"""From what a user passes (release, table, file, arrays) to the rows a corrected loss works on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zil import _tables, _validate
+from zil._validate import FloatArray
+from zil.estimation.losses import Loss
+from zil.estimation.support import Box
+from zil.privacy.noise import Noise
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows ready for an objective.
+
+    Attributes
+    ----------
+    x : (n, d) C array
+    y : (n,) array
+        Coded response (-1 and 1 for a classifier).
+    names : list of d str
+    scale : (d,) array
+        Noise scale of each column of x; 0 is clean.
+    scale_y : float
+    zero_prob : float or None
+        None: clean data.
+    weights : (n,) array or None
+    classes : tuple or None
+    columns : list
+        Keys of x's columns in the table, the response's last (None if it is no column).
+    """
+
+    x: FloatArray
+    y: FloatArray
+    names: list[str]
+    scale: FloatArray
+    scale_y: float
+    zero_prob: float | None
+    weights: FloatArray | None
+    classes: tuple[Any, ...] | None
+    columns: list[Any]
+
+    @property
+    def noised(self) -> bool:
+        return self.zero_prob is not None and (bool(self.scale.any()) or self.scale_y > 0.0)
+
+
+def column_vector(name: str, values: Any, n: int | None = None) -> Any:
+    """A response as a 1-D array; ``(n, 1)`` is accepted as ``(n,)``.  Text and objects stay as they are."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise _validate.SchemaError(f"{name} has masked (missing) entries")
+    if hasattr(values, "to_frame") or hasattr(values, "combine_chunks"):
+        values = _series_values(name, values)
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have shape (n,) or (n, 1), got {array.shape}")
+    if n is not None and len(array) != n:
+        raise ValueError(f"different numbers of rows: {name} has {len(array)}, the table has {n}")
+    return array
+
+
+def _series_values(name: str, values: Any) -> Any:
+    """Entries of a series; missing ones are an error."""
+    import narwhals as nw
+
+    series = nw.from_native(values, allow_series=True, eager_only=True)
+    if isinstance(series, nw.DataFrame):
+        if len(series.columns) != 1:
+            raise ValueError(f"{name} must have one column, got {len(series.columns)}")
+        series = series.get_column(series.columns[0])
+    if series.null_count() > 0:
+        raise _validate.SchemaError(f"{name} has missing entries")
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        return series.to_numpy()
+    return np.asarray(series.to_list(), dtype=object) if series.dtype == nw.Object else np.asarray(series.to_list())
+
+
+def _response_column(table: Any, name: Any) -> Any:
+    if isinstance(table, (np.ndarray, list, tuple)):
+        _tables.resolve(table, [name], what="y column")
+        array = np.ma.asarray(table) if isinstance(table, np.ma.MaskedArray) else np.asarray(table)
+        return column_vector(f"y column {name!r}", array[:, name] if array.ndim == 2 else array)
+    import narwhals as nw
+
+    _tables.resolve(table, [name], what="y column")
+    return _series_values(f"y column {name!r}", nw.from_native(table, eager_only=True).get_column(name).to_native())
+
+
+def _is_name(value: Any, table: Any) -> bool:
+    """Whether y names a column (a string, or a position in an array) rather than holding values."""
+    if isinstance(value, str):
+        return True
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
+        return True
+    return not isinstance(table, (np.ndarray, list, tuple)) and np.ndim(value) == 0 and value is not None
+
+
+def sample(
+    loss: Loss,
+    table: Any,
+    *,
+    y: Any,
+    x: Sequence[Any] | None,
+    noise: Noise | None,
+    weights: Any,
+) -> Sample:
+    """Read x, y, weights and the noise scales out of a table.
+
+    Raises
+    ------
+    ValueError, TypeError, SchemaError
+        Unknown columns, wrong shapes, missing entries, too few rows, a noised class label, ...
+    """
+    columns = _tables.column_names(table)
+    n = _tables.n_rows(table)
+    if isinstance(x, (str, bytes)):
+        raise TypeError(f"x must be a list of columns, got the text {x!r}")
+    y_column = y if _is_name(y, table) else None
+    weight_column = weights if isinstance(weights, str) else None
+    location = x is not None and len(x) == 0
+    if y is None:
+        if location and len(columns) == 1:
+            y_column = columns[0]
+        else:
+            raise ValueError("y must name the response (or hold its values)")
+    elif y_column is not None:
+        y_column = y_column.item() if isinstance(y_column, np.integer) else y_column
+    used = {y_column, weight_column} - {None}
+    x_columns = [c for c in columns if c not in used] if x is None else list(x)
+    if not location and not x_columns:
+        raise ValueError("x has no columns; x=[] fits an intercept only (a location)")
+    if y_column is not None and y_column in x_columns:
+        raise ValueError(f"column {y_column!r} is both y and x")
+    features = _tables.to_float(table, x_columns, what="x column") if x_columns else np.empty((n, 0))
+    if n == 0:
+        raise ValueError("the table has no rows")
+    if y_column is not None:
+        response = _response_column(table, y_column)
+    else:
+        if not isinstance(table, (np.ndarray, list, tuple)) and not isinstance(y, (np.ndarray, list, tuple)):
+            _tables.same_rows(table, y, "the table and y")
+        response = column_vector("y", y, n)
+    coded, classes = loss.code_response(response)
+    scale, scale_y, zero_prob = _scales(noise, columns, x_columns, y_column, loss)
+    return Sample(
+        x=features,
+        y=coded,
+        names=[str(c) if isinstance(c, str) else f"x{c}" if isinstance(c, int) else str(c) for c in x_columns],
+        scale=scale,
+        scale_y=scale_y,
+        zero_prob=zero_prob,
+        weights=_weights(weights, weight_column, table, n),
+        classes=classes,
+        columns=[*x_columns, y_column],
+    )
+
+
+def _scales(
+    noise: Noise | None, columns: list[Any], x_columns: list[Any], y_column: Any, loss: Loss
+) -> tuple[FloatArray, float, float | None]:
+    if noise is None:
+        return np.zeros(len(x_columns)), 0.0, None
+    if not isinstance(noise, Noise):
+        raise TypeError(f"noise must be a zil.Noise, got {type(noise).__name__}")
+    given = noise.scale
+    if isinstance(given, dict):
+        unknown = [name for name in given if name not in columns]
+        if unknown:
+            raise _validate.SchemaError(f"noise names columns that the table does not have: {unknown}")
+    if isinstance(given, np.ndarray) and len(given) == len(x_columns) != len(columns):
+        scale, scale_y = given, 0.0  # one scale per column of x
+    else:
+        by_column = dict(zip(columns, noise.scales(columns), strict=True))
+        scale = np.array([by_column[c] for c in x_columns], dtype=np.float64)
+        scale_y = float(by_column[y_column]) if y_column is not None else 0.0
+        if isinstance(given, float) and loss.classifier:
+            scale_y = 0.0  # one number for all columns cannot mean a class label
+    if loss.classifier and scale_y > 0.0:
+        raise ValueError(
+            f"the class label {y_column!r} was noised (scale {scale_y:g}); {loss.name} needs a clean label"
+        )
+    return scale, scale_y, noise.zero_prob
+
+
+def _weights(weights: Any, column: str | None, table: Any, n: int) -> FloatArray | None:
+    if weights is None:
+        return None
+    values = _tables.to_float(table, [column], what="weights column")[:, 0] if column is not None else weights
+    array = _validate.finite_array("weights", column_vector("weights", values, n), 1)
+    if (array < 0.0).any():
+        raise ValueError("weights must not be negative")
+    if not array.sum() > 0.0:
+        raise ValueError("weights must have a positive sum")
+    return array
+
+
+def public_box(sample: Sample, bounds: Any) -> Box | None:
+    """Bounds of the noised columns; None if no bounds are given or nothing is noised.
+
+    Parameters
+    ----------
+    bounds : dict by column, or array-like of shape (d, 2) in the order of x (one more row for a noised response)
+
+    Raises
+    ------
+    ValueError
+        A noised column has no bounds, or they are not finite with low < high.
+    """
+    if bounds is None or not sample.noised:
+        return None
+    scale = np.append(sample.scale, sample.scale_y)
+    noised = np.flatnonzero(scale)
+    if isinstance(bounds, Mapping):
+        pairs = []
+        for k in noised:
+            if sample.columns[k] not in bounds:
+                raise ValueError(f"bounds of the noised column {sample.columns[k]!r} are missing")
+            pairs.append(bounds[sample.columns[k]])
+        edges = _validate.finite_array("bounds", pairs, 2)
+    else:
+        table = _validate.finite_array("bounds", bounds, 2)
+        if table.shape != (len(sample.scale), 2) and table.shape != (len(scale), 2):
+            raise ValueError(f"bounds must have shape ({len(sample.scale)}, 2), got {table.shape}")
+        if noised[-1] >= len(table):
+            raise ValueError("bounds of the noised response are missing")
+        edges = table[noised]
+    if edges.shape[1:] != (2,) or not (edges[:, 0] < edges[:, 1]).all():
+        raise ValueError("bounds must be pairs (low, high) with low < high")
+    return Box(noised, np.ascontiguousarray(edges[:, 0]), np.ascontiguousarray(edges[:, 1]))
+
+
+def check_rank(features: FloatArray, names: list[str], intercept: bool) -> None:
+    """Refuse a design whose columns are linearly dependent.
+
+    Parameters
+    ----------
+    features : (n, d) array
+
+    Raises
+    ------
+    ValueError
+        Names the columns that depend on the ones before them (the intercept comes first).
+    """
+    from scipy.linalg import qr
+
+    n, d = features.shape
+    if d == 0:
+        return
+    centre = features.mean(axis=0) if intercept else np.zeros(d)
+    scaled = features - centre
+    size = np.sqrt((scaled**2).mean(axis=0))
+    flat = size <= 1e-13 * np.maximum(np.abs(centre), np.sqrt((features**2).mean(axis=0)))
+    if flat.any():
+        constant = ", ".join(name for name, is_flat in zip(names, flat, strict=True) if is_flat)
+        reason = "constant, so the intercept already has it" if intercept else "zero in every row"
+        raise ValueError(f"rank deficient design: column(s) {constant} {reason}")
+    if n < d + intercept:
+        raise ValueError(f"rank deficient design: {n} rows for {d + intercept} parameters")
+    triangle = qr(scaled / size, mode="r")[0][:d]
+    small = np.abs(np.diag(triangle)) <= 1e-10 * np.sqrt(n)
+    if small.any():
+        dependent = ", ".join(name for name, is_small in zip(names, small, strict=True) if is_small)
+        raise ValueError(f"rank deficient design: column(s) {dependent} are linear combinations of the others")
+
+
+def read(data: Any) -> Any:
+    """A path is loaded; anything else is returned as it is."""
+    if isinstance(data, (str, os.PathLike)):
+        from zil.release.published import load
+
+        return load(data)
+    return data

@@ -1,0 +1,229 @@
+"""``zil.fit``: from a release to estimates with standard errors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from zil import _validate
+from zil._validate import ConvergenceWarning, FloatArray
+from zil.estimation import corrected, inference, solve, support
+from zil.estimation import data as samples
+from zil.estimation import losses as loss_module
+from zil.estimation.inference import Fit
+from zil.estimation.losses import Loss
+from zil.privacy.noise import Noise
+
+
+def fit(
+    loss: Loss | str,
+    data: Any,
+    *,
+    y: Any = None,
+    x: Sequence[Any] | None = None,
+    noise: Noise | None = None,
+    method: str | None = None,
+    intercept: bool = True,
+    weights: Any = None,
+    ridge: float = 0.0,
+    bounds: Any = None,
+    start: Any = None,
+    box: Any = None,
+    cov: str = "sandwich",
+    copies: int | None = None,
+    n_threads: int | None = None,
+    rng: Any = None,
+    progress: bool = False,
+) -> Fit:
+    """Fit an M-estimator on a published table.
+
+    Parameters
+    ----------
+    loss : Loss or str
+        From ``zil.losses``, or its name ("logistic", "quantile:0.9", ...).
+    data : Release, table, or path of a release
+        Tables are numpy arrays, pandas, polars or pyarrow tables.
+    y : column name or array-like of shape (n,)
+        Response.  Columns of an array are named by position.
+    x : list of columns, optional
+        Default: all other columns.  ``[]`` fits an intercept only (a location).
+    noise : zil.Noise, optional
+        Default: that of the release; for a plain table None means clean data.
+    method : {"optimal", "rb", "dr", "sdr", "sl", "naive"}, optional
+        Correction for the noise.  Default: "optimal" if bounds are known, else "rb".
+    intercept : bool
+        Added because asked, never inferred from the data.
+    weights : array-like of shape (n,) or column name, optional
+    ridge : float >= 0
+        Adds ``ridge/2 |coefficients|^2`` to the mean loss, intercept free.  Not with "optimal".
+    bounds : dict by column, or array-like of shape (d, 2), optional
+        Public bounds of the noised columns; default: those of the release.  Needed by "optimal", and used for the
+        standard errors of kinked losses.
+    start : array-like of shape (p,), optional
+        Default: the naive fit.
+    box : (low, high), optional
+        Numbers or arrays of shape (p,): the search stays inside; a point on the box is never called converged.
+        Default: 50 natural units per standard deviation of a column.
+    cov : {"sandwich"}
+    copies : int, optional
+        Second noises averaged by DR, SDR and SL (default 1) and by the truncated losses of "optimal" (default 8).
+    rng : optional
+        Source of the second noise; None: fixed, so the same call gives the same estimate.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    ValueError, TypeError, SchemaError
+        Input that the contract refuses, a rank deficient design, a single class, DR or RB at ``zero_prob = 0``.
+
+    Warns
+    -----
+    ConvergenceWarning
+        No proper minimum was found (unbounded objective, box reached, separation, indefinite Hessian); then
+        ``converged`` is False and standard errors are nan.
+
+    Examples
+    --------
+    >>> import numpy as np, zil
+    >>> table = np.array([[0.0, 1.0], [1.0, 3.0], [2.0, 5.0], [3.0, 8.0]])
+    >>> result = zil.fit(zil.losses.Squared(), table, y=1)
+    >>> result.params.round(6).tolist()
+    [0.8, 2.3]
+    """
+    kind = loss_module.resolve(loss)
+    table, noise, bounds = _open(data, noise, bounds)
+    del progress
+    _validate.choice("cov", cov, ("sandwich",))
+    ridge = _validate.in_range("ridge", ridge, 0.0, np.inf, open_high=True)
+    if copies is not None:
+        copies = _validate.integer("copies", copies, 1)
+    sample = _read_sample(kind, table, y, x, noise, weights, intercept)
+    public = samples.public_box(sample, bounds)
+    if method is None:
+        method = "optimal" if public is not None and sample.zero_prob and ridge == 0.0 else "rb"
+        if sample.zero_prob == 0.0 and kind.smooth:
+            method = "sl"
+    used = corrected.check_method(kind, method, sample)
+    if used == "optimal" and public is None:
+        raise ValueError("method 'optimal' needs the public bounds of the noised columns (bounds=)")
+    if used == "optimal" and ridge > 0.0:
+        raise ValueError("method 'optimal' takes no ridge; use method='rb'")
+
+    def build(name: str) -> Any:
+        return corrected.index_objective(
+            kind, sample, name, intercept=intercept, copies=copies or 1, ridge=ridge, rng=rng, n_threads=n_threads
+        )
+
+    naive = build("naive")
+    objective = naive if used == "naive" else build(used)
+    p = objective.n_params
+    first = None if start is None else _validate.finite_array("start", start, 1)
+    if first is not None and len(first) != p:
+        raise ValueError(f"start must have {p} entries, got {len(first)}")
+    limits = _box(box, p)
+    names = [*(["Intercept"] if intercept else []), *sample.names]
+    truncated = None
+    if public is not None and 0.0 < (sample.zero_prob or 0.0) < 1.0 and (used == "optimal" or kind.kinked):
+        plain = objective if used == "optimal" else build("rb")
+        truncated = support.versions(
+            plain, sample.zero_prob or 1.0, sample.scale, sample.scale_y, public, copies or support.COPIES, rng
+        )
+    if used == "optimal" and truncated is not None:
+        best = support.fit(truncated, start=first, naive=naive, box=limits)
+        return conclude(sample, names, used, objective, best.solution, lambda: (best.scores, best.hessian), best.notes())
+    solution = solve.minimise(objective, start=first, box=limits, naive=None if objective is naive else naive)
+
+    def pieces() -> tuple[FloatArray, FloatArray]:
+        if truncated is None or used == "naive":
+            hessian = inference.curvature(objective, solution.theta)
+        else:  # V is the same for every corrected version: take the one with the least noise
+            hessian = support.box_curvature(truncated, solution.theta)
+        return objective.scores(solution.theta), hessian
+
+    return conclude(sample, names, used, objective, solution, pieces, ())
+
+
+def conclude(
+    sample: samples.Sample,
+    names: list[str],
+    method: str,
+    objective: Any,
+    solution: solve.Solution,
+    pieces: Callable[[], tuple[FloatArray, FloatArray]],
+    notes: tuple[str, ...],
+) -> Fit:
+    """Standard errors, the final checks and the result.  ``pieces()`` answers the scores and the curvature."""
+    p, n = objective.n_params, objective.n_rows
+    converged, message = solution.converged, solution.message
+    covariance = np.full((p, p), np.nan)
+    remarks = list(notes)
+    if converged and n <= p:
+        remarks.append(f"{n} rows for {p} parameters: no standard errors")
+        warnings.warn(f"{n} row(s) for {p} parameter(s): standard errors are nan", ConvergenceWarning, stacklevel=3)
+    elif converged:
+        covariance = inference.sandwich(*pieces())
+        if not np.isfinite(covariance).all():
+            converged, message = False, "the Hessian is not positive definite: the sample is too small for this noise"
+    if not converged:
+        warnings.warn(f"{message}; standard errors are nan", ConvergenceWarning, stacklevel=3)
+        covariance = np.full((p, p), np.nan)
+    if method == "naive" and sample.noised:
+        remarks.append("naive: the noise is ignored, so these estimates are not consistent")
+    return Fit(
+        params=solution.theta,
+        covariance=covariance,
+        names=names,
+        nobs=n,
+        method=method,
+        converged=converged,
+        message=message,
+        n_iter=solution.n_iter,
+        loss=objective.loss,
+        objective_value=solution.value,
+        intercept=objective.intercept,
+        zero_prob=sample.zero_prob,
+        classes=sample.classes,
+        notes=tuple(remarks),
+    )
+
+
+def _open(source: Any, noise: Noise | None, bounds: Any) -> tuple[Any, Noise | None, Any]:
+    """The table of a release with its noise and bounds; anything else stays as it is."""
+    opened = samples.read(source)
+    if hasattr(opened, "noise") and hasattr(opened, "metadata"):
+        noise = opened.noise if noise is None else noise
+        bounds = opened.bounds if bounds is None else bounds
+        return opened.data, noise, bounds
+    return opened, noise, bounds
+
+
+def _read_sample(
+    loss: Loss, table: Any, y: Any, x: Sequence[Any] | None, noise: Noise | None, weights: Any, intercept: bool
+) -> samples.Sample:
+    sample = samples.sample(loss, table, y=y, x=x, noise=noise, weights=weights)
+    if not intercept and not sample.names:
+        raise ValueError("nothing to fit: x=[] without an intercept")
+    samples.check_rank(sample.x, sample.names, intercept)
+    return sample
+
+
+def _box(box: Any, p: int) -> tuple[FloatArray, FloatArray] | None:
+    if box is None:
+        return None
+    try:
+        low, high = box
+    except (TypeError, ValueError):
+        raise ValueError("box must be a pair (low, high)") from None
+    edges = [_validate.float_array("box", edge, (0, 1)) for edge in (low, high)]
+    if any(np.isnan(edge).any() for edge in edges) or any(edge.ndim and len(edge) != p for edge in edges):
+        raise ValueError(f"box must hold numbers or arrays of {p} entries, none of them nan")
+    lower, upper = (np.broadcast_to(edge, (p,)).copy() for edge in edges)
+    if not (lower < upper).all():
+        raise ValueError("box must have low < high for every parameter")
+    return lower, upper

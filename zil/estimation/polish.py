@@ -1,0 +1,242 @@
+"""Exact local minima of kinked corrected losses, by descent over vertices.
+
+With a piecewise linear loss the corrected objective is piecewise linear (DR) or piecewise linear minus
+a smooth convex function (RB): between the kinks of positively weighted rows it is concave, so every local
+minimum is a vertex, a point where p such rows have ``t = 0``.  From a vertex B the edges are the columns
+of the inverse of its row matrix, and on each edge only one active kink opens; hence ``2p`` one-sided
+derivatives decide whether the vertex is a local minimum.  This is the simplex idea of quantile
+regression carried over to a difference of convex functions.
+
+Ties (integer data) make vertices degenerate; then a fixed tiny shift of each row separates them, the
+basis found is kept, and the point is computed from the unshifted rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from zil._validate import FloatArray
+from zil.estimation.objective import IndexObjective, Part
+
+# An edge is a descent direction if its slope is below -TOLERANCE times the kink of its row.
+TOLERANCE = 1e-7
+
+
+@dataclass
+class _Kinks:
+    """All kinked rows of an objective at the current point, in the coordinates z."""
+
+    objective: IndexObjective
+    parts: Sequence[Part]
+    smooth: IndexObjective | None
+    matrix: FloatArray
+    shift: list[FloatArray] | None = None
+
+    def __post_init__(self) -> None:
+        one = self.objective.intercept
+        self.up, self.down = self.objective.loss.constants
+        self.one = int(one)
+        self.total = self.objective.total
+
+    def weight(self, part: Part) -> FloatArray:
+        base = part.a / self.total
+        rows = part.rows
+        return np.full(rows.features.shape[1], base) if rows.weights is None else base * rows.weights
+
+    def argument(self, k: int, z: FloatArray) -> FloatArray:
+        t = self.objective.argument(self.parts[k], self.matrix @ z)[0]
+        return t if self.shift is None else t + self.shift[k]
+
+    def slope(self, k: int) -> FloatArray:
+        part = self.parts[k]
+        affine = self.objective.loss.affine
+        y = part.rows.response
+        return np.full(part.rows.features.shape[1], affine[2]) if y is None else affine[2] + affine[3] * y
+
+    def change(self, k: int, direction: FloatArray) -> FloatArray:
+        """dt along ``z + direction`` for every row of part k."""
+        theta = self.matrix @ direction
+        eta = self.parts[k].rows.features.T @ theta[self.one :]
+        return self.slope(k) * (eta + (theta[0] if self.one else 0.0))
+
+    def rows(self, k: int, index: FloatArray) -> FloatArray:
+        """dt/dz of chosen rows, shape (m, p)."""
+        features = self.parts[k].rows.features[:, index].T
+        if self.one:
+            features = np.column_stack([np.ones(len(features)), features])
+        return np.asarray((self.slope(k)[index, None] * features) @ self.matrix)
+
+    def smooth_gradient(self, z: FloatArray) -> FloatArray:
+        if self.smooth is None:
+            return np.zeros(len(z))
+        return np.asarray(self.matrix.T @ self.smooth.value_gradient(self.matrix @ z)[1])
+
+    def gradient(self, arguments: list[FloatArray], z: FloatArray, active: FloatArray) -> FloatArray:
+        """Gradient without the active rows (of part 0)."""
+        out = self.smooth_gradient(z)
+        for k, part in enumerate(self.parts):
+            t = arguments[k]
+            force = self.weight(part) * np.where(t > 0, self.up, np.where(t < 0, -self.down, 0.5 * (self.up - self.down)))
+            if k == 0:
+                force[active] = 0.0
+            force *= self.slope(k)
+            by_feature = part.rows.features @ force
+            theta = np.concatenate([[force.sum()], by_feature]) if self.one else by_feature
+            out += self.matrix.T @ theta
+        return out
+
+
+def _basis(kinks: _Kinks, t: FloatArray, weight: FloatArray) -> FloatArray | None:
+    """Rows nearest to their kink that are linearly independent; None if there are not p of them."""
+    p = kinks.objective.n_params
+    usable = np.flatnonzero(weight > 0.0)
+    size = min(len(usable), 20 * p)
+    while True:
+        near = usable[np.argsort(np.abs(t[usable]), kind="stable")[:size]]
+        rows = kinks.rows(0, near)
+        chosen: list[int] = []
+        frame = np.zeros((0, p))
+        for index, row in zip(near, rows, strict=True):
+            rest = row - frame.T @ (frame @ row)
+            rest -= frame.T @ (frame @ rest)
+            norm = float(np.linalg.norm(rest))
+            if norm > 1e-6 * float(np.linalg.norm(row)):
+                frame = np.vstack([frame, rest / norm])
+                chosen.append(int(index))
+                if len(chosen) == p:
+                    return np.array(chosen)
+        if size == len(usable):
+            return None
+        size = min(len(usable), 10 * size)
+
+
+def _breakpoints(
+    kinks: _Kinks, arguments: list[FloatArray], weights: list[FloatArray], direction: FloatArray, active: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Distances at which kinks are met, the slope jumps there, and the row (part 0) or -1."""
+    jump_unit = kinks.up + kinks.down
+    distances, jumps, owners = [], [], []
+    for k, t in enumerate(arguments):
+        change = kinks.change(k, direction)
+        if k == 0:
+            change[active] = 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            distance = np.where(change != 0.0, -t / change, -1.0)
+        met = np.flatnonzero((distance > 0.0) & (weights[k] != 0.0))
+        distances.append(distance[met])
+        jumps.append(weights[k][met] * jump_unit * np.abs(change[met]))
+        owners.append(met if k == 0 else np.full(len(met), -1))
+    return np.concatenate(distances), np.concatenate(jumps), np.concatenate(owners)
+
+
+def _line_search(
+    kinks: _Kinks,
+    z: FloatArray,
+    direction: FloatArray,
+    slope: float,
+    breakpoints: tuple[FloatArray, FloatArray, FloatArray],
+) -> tuple[float, int] | None:
+    """First local minimum along the edge: (distance, row that becomes active); None if the slope stays negative."""
+    distance, jump, owner = breakpoints
+    size = min(len(distance), 256)
+    smooth_here = float(kinks.smooth_gradient(z) @ direction)
+
+    def smooth_change(at: float) -> float:
+        if kinks.smooth is None:
+            return 0.0
+        return float(kinks.smooth_gradient(z + at * direction) @ direction) - smooth_here
+
+    while size:
+        order = np.argpartition(distance, size - 1)[:size] if size < len(distance) else np.arange(len(distance))
+        order = order[np.argsort(distance[order], kind="stable")]
+        after = slope + np.cumsum(jump[order])
+        # the smooth part is concave along the edge: it only lowers the slope, so earlier points cannot qualify
+        for j in np.flatnonzero((after >= 0.0) & (owner[order] >= 0)):
+            at = float(distance[order[j]])
+            if after[j] + smooth_change(at) >= 0.0:
+                return at, int(owner[order[j]])
+        if size == len(distance):
+            return None
+        size = min(len(distance), 16 * size)
+    return None
+
+
+def vertex_descent(
+    objective: IndexObjective, theta: FloatArray, matrix: FloatArray
+) -> tuple[FloatArray, float, int, bool, str]:
+    """Walk from the vertex nearest to ``theta`` down to a local minimum.
+
+    Parameters
+    ----------
+    objective : IndexObjective
+        Of a kinked loss, without ridge.
+    theta : (p,) array
+    matrix : (p, p) array
+        Standardising coordinates, ``theta = matrix @ z``.
+
+    Returns
+    -------
+    theta, value, pivots, optimal, message
+        ``optimal`` if no edge of the final vertex descends.
+    """
+    positive = [part for part in objective.parts if part.a > 0.0]
+    kinked = [*positive, *(part for part in objective.parts if part.a < 0.0)]
+    curved = [replace(part, a=0.0) for part in objective.parts if part.e != 0.0]
+    smooth = replace(objective, parts=tuple(curved)) if curved else None
+    kinks = _Kinks(objective, kinked, smooth, matrix)
+    weights = [kinks.weight(part) for part in kinked]
+    z = np.linalg.solve(matrix, theta)
+    arguments = [kinks.argument(k, z) for k in range(len(kinked))]
+    active = _basis(kinks, arguments[0], weights[0])
+    if active is None:
+        return theta, objective.value_gradient(theta)[0], 0, False, "fewer independent rows than parameters"
+    z, arguments = _to_vertex(kinks, z, active)
+    spread = float(np.median(np.abs(arguments[0]))) or 1.0
+    if np.count_nonzero(np.abs(arguments[0]) <= 1e-12 * spread) > len(active):
+        shift = np.random.Generator(np.random.Philox(0))
+        kinks.shift = [1e-9 * spread * shift.uniform(-1.0, 1.0, len(t)) for t in arguments]
+        z, arguments = _to_vertex(kinks, z, active)
+    limit = 300 + 30 * objective.n_params
+    pivots, optimal, message = 0, False, f"no local minimum after {limit} vertices"
+    while pivots < limit:
+        gradient = kinks.gradient(arguments, z, active)
+        edges = np.linalg.inv(kinks.rows(0, active))
+        own = weights[0][active]
+        along = gradient @ edges
+        slopes = np.concatenate([along + own * kinks.up, -along + own * kinks.down])
+        lengths = np.tile(np.linalg.norm(edges, axis=0), 2)
+        threshold = -TOLERANCE * np.tile(own, 2) * (kinks.up + kinks.down)
+        if (slopes >= threshold).all():
+            optimal, message = True, "converged"
+            break
+        best = int(np.argmin(np.where(slopes < threshold, slopes / lengths, math.inf)))
+        k = best % len(active)
+        direction = edges[:, k] if best < len(active) else -edges[:, k]
+        points = _breakpoints(kinks, arguments, weights, direction, active)
+        found = _line_search(kinks, z, direction, float(slopes[best]), points)
+        if found is None:
+            message = "the objective falls without end along an edge"
+            break
+        pivots += 1
+        z = z + found[0] * direction
+        active[k] = found[1]
+        z, arguments = _to_vertex(kinks, z, active)
+    if kinks.shift is not None:
+        kinks.shift = None
+        z, arguments = _to_vertex(kinks, z, active)
+    result = matrix @ z
+    return result, objective.value_gradient(result)[0], pivots, optimal, message
+
+
+def _to_vertex(kinks: _Kinks, z: FloatArray, active: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+    """The point where the active rows have t = 0, and every row's t there (active ones exactly 0)."""
+    rows = kinks.rows(0, active)
+    for _ in range(2):  # the second solve removes the rounding of the first
+        z = z - np.linalg.solve(rows, kinks.argument(0, z)[active])
+    arguments = [kinks.argument(k, z) for k in range(len(kinks.parts))]
+    arguments[0][active] = 0.0
+    return z, arguments

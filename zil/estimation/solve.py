@@ -1,0 +1,343 @@
+"""Minimisation of corrected objectives.
+
+The terms of a correction have negative weights, so an objective may be indefinite, have several
+local minima, or fall to -infinity far out.  Hence: work in standardised coordinates (results do
+not depend on the units of a column), start from the naive fit, go down only, keep to a box, and call
+a point a minimum only if its Hessian is positive definite inside the box.
+
+* Smooth losses: trust-region Newton with the exact Hessian; p is small, so the step comes from one
+  eigendecomposition and handles indefinite Hessians exactly.
+* Kinked losses (quantile, absolute, hinge): the same Newton on a Laplace-smoothed objective while
+  the smoothing shrinks, then descent over vertices (polish.py) to an exact local minimum.
+
+Design: scipy's trust-exact solves the same subproblem, but its stopping rule is an absolute
+gradient norm and it knows no box; L-BFGS-B stops on relative changes that depend on units
+(it returns a wrong point as a success for a column in millions).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from zil._validate import FloatArray
+from zil.estimation import polish
+from zil.estimation.losses import Asymptote, Squared
+from zil.estimation.objective import IndexObjective, Part
+
+MAX_ITERATIONS = 200
+# Default box in standardised units (a slope per standard deviation of its column, over the natural unit).
+BOX_RADIUS = 50.0
+# A Newton step below this many natural units is taken and ends the iteration (the error squares).
+STEP_TOLERANCE = 1e-7
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A point, how it was reached, and whether it is a proper minimum."""
+
+    theta: FloatArray
+    value: float
+    n_iter: int
+    converged: bool
+    message: str
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """``theta = matrix @ z``: columns centred (with an intercept) and of unit standard deviation.
+
+    ``unit`` is the natural size of an index: 1 for margins, the spread of the response for residuals.
+    """
+
+    matrix: FloatArray
+    unit: float
+
+    def theta(self, z: FloatArray) -> FloatArray:
+        return np.asarray(self.matrix @ z)
+
+    def z(self, theta: FloatArray) -> FloatArray:
+        return np.asarray(np.linalg.solve(self.matrix, theta))
+
+
+def coordinates(objective: IndexObjective) -> Coordinates:
+    """Coordinates from the first data set of the objective."""
+    rows = objective.parts[0].rows
+    features = rows.features
+    weights = None if rows.weights is None else np.abs(rows.weights)
+    total = float(features.shape[1] if weights is None else weights.sum()) or 1.0
+
+    def mean(values: FloatArray) -> FloatArray:
+        return np.asarray((values.sum(axis=-1) if weights is None else values @ weights) / total)
+
+    centre = mean(features) if objective.intercept else np.zeros(len(features))
+    spread = np.empty(len(features))
+    for j, column in enumerate(features):
+        spread[j] = math.sqrt(max(float(mean((column - centre[j]) ** 2)), 0.0))
+    spread[spread == 0.0] = 1.0
+    p = objective.n_params
+    matrix = np.zeros((p, p))
+    one = int(objective.intercept)
+    matrix[range(one, p), range(one, p)] = 1.0 / spread
+    if one:
+        matrix[0, 0] = 1.0
+        matrix[0, 1:] = -centre / spread
+    unit = 1.0
+    if not objective.loss.classifier and objective.loss.affine[1] != 0.0 and rows.response is not None:
+        response = rows.response
+        middle = float(mean(response)) if objective.intercept else 0.0
+        unit = math.sqrt(max(float(mean((response - middle) ** 2)), 0.0)) or abs(middle) or 1.0
+    return Coordinates(matrix, unit)
+
+
+def trust_region_step(gradient: FloatArray, hessian: FloatArray, radius: float) -> tuple[FloatArray, float, bool]:
+    """Minimiser of the quadratic model inside the ball; also the model's change and "interior Newton step".
+
+    Exact for indefinite Hessians, the hard case included.
+    """
+    values, vectors = np.linalg.eigh(hessian)
+    g = vectors.T @ gradient
+    floor = 1e-12 * max(abs(values[0]), abs(values[-1]), 1e-300)
+    if values[0] > floor:
+        step = -g / values
+        if np.linalg.norm(step) <= radius:
+            return vectors @ step, float(g @ step + 0.5 * values @ step**2), True
+    low = max(0.0, -values[0]) + floor
+    high = low + np.linalg.norm(g) / radius + abs(values[-1]) + floor
+    step = -g / (values + low)
+    if np.linalg.norm(step) < radius:  # hard case: walk along the lowest direction to the sphere
+        short = float(step @ step)
+        extra = math.sqrt(max(radius**2 - short, 0.0))
+        step[0] += extra if g[0] <= 0 else -extra
+    else:
+        for _ in range(100):  # |step(mu)| = radius by bisection in mu
+            mu = 0.5 * (low + high)
+            step = -g / (values + mu)
+            if np.linalg.norm(step) > radius:
+                low = mu
+            else:
+                high = mu
+            if high - low <= 1e-10 * high:
+                break
+        step = -g / (values + high)
+    return vectors @ step, float(g @ step + 0.5 * values @ step**2), False
+
+
+@dataclass(frozen=True)
+class Box:
+    """Where the search may go: ``low <= theta <= high`` if declared, and a ball-like default in z."""
+
+    low: FloatArray | None
+    high: FloatArray | None
+    radius: float
+
+    def reach(self, coords: Coordinates, z: FloatArray, step: FloatArray) -> float:
+        """Largest fraction of the step that stays inside."""
+        if self.low is None or self.high is None:
+            return _reach(z, step, -self.radius, self.radius)
+        return _reach(coords.theta(z), coords.theta(step), self.low, self.high)
+
+
+def _reach(point: FloatArray, step: FloatArray, low: FloatArray | float, high: FloatArray | float) -> float:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(step > 0, (high - point) / step, np.where(step < 0, (low - point) / step, np.inf))
+    return float(min(1.0, max(0.0, room.min())))
+
+
+def newton(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: Box, tolerance: float) -> Solution:
+    """Trust-region Newton from ``z``; the value never rises."""
+    to_theta = coords.matrix
+    radius = 2.0 * coords.unit
+    value, gradient = objective.value_gradient(to_theta @ z)
+    if not math.isfinite(value):
+        return Solution(to_theta @ z, value, 0, False, "the objective is not finite at the start")
+    blocked = 0
+    for iteration in range(1, MAX_ITERATIONS + 1):
+        hessian = to_theta.T @ objective.hessian(to_theta @ z) @ to_theta
+        g = to_theta.T @ gradient
+        if not (np.isfinite(hessian).all() and np.isfinite(g).all()):
+            return Solution(to_theta @ z, value, iteration, False, "the objective is not finite")
+        scale = max(coords.unit, float(np.abs(z).max(initial=0.0)))
+        while True:
+            step, change, interior = trust_region_step(g, hessian, radius)
+            size = float(np.abs(step).max(initial=0.0))
+            share = box.reach(coords, z, step)
+            trial = z + share * step
+            new_value, new_gradient = objective.value_gradient(to_theta @ trial)
+            if interior and share == 1.0 and size <= tolerance * scale:
+                if new_value <= value + 1e-12 * max(abs(value), abs(change)):
+                    z, value = trial, min(value, new_value)
+                return Solution(to_theta @ z, value, iteration, True, "converged")
+            predicted = share * float(g @ step) + 0.5 * share**2 * float(step @ hessian @ step)
+            gain = (new_value - value) / predicted if predicted < 0 else -1.0
+            if math.isfinite(new_value) and new_value < value and gain > 1e-4:
+                break
+            radius = 0.25 * min(radius, float(np.linalg.norm(step)))
+            if radius <= 1e-13 * scale:
+                message = "box reached" if share < 1.0 else "no further descent, yet no minimum"
+                return Solution(to_theta @ z, value, iteration, False, message)
+        if gain > 0.75:
+            radius = max(radius, 2.0 * float(np.linalg.norm(step)))
+        elif gain < 0.25:
+            radius = 0.25 * float(np.linalg.norm(step))
+        blocked = blocked + 1 if share < 1.0 else 0
+        z, value, gradient = trial, new_value, new_gradient
+        if blocked >= 2:
+            return Solution(to_theta @ z, value, iteration, False, "box reached")
+    return Solution(to_theta @ z, value, MAX_ITERATIONS, False, f"no convergence in {MAX_ITERATIONS} iterations")
+
+
+def minimise(
+    objective: IndexObjective,
+    *,
+    start: FloatArray | None = None,
+    box: tuple[FloatArray, FloatArray] | None = None,
+    naive: IndexObjective | None = None,
+    exact: bool = True,
+) -> Solution:
+    """Local minimum of a corrected objective.
+
+    Parameters
+    ----------
+    objective : IndexObjective
+    start : (p,) array, optional
+        Default: the minimum of ``naive``, else 0.
+    box : (low, high), optional
+        Bounds on theta, in the user's units.
+    naive : IndexObjective, optional
+        The uncorrected objective on the released rows.
+    exact : bool
+        False leaves a kinked objective at the end of the smoothing, well within sampling error (a pilot).
+
+    Returns
+    -------
+    Solution
+        ``converged`` only for a point with positive curvature strictly inside the box, of an objective that is
+        not found to be unbounded below.
+    """
+    coords = coordinates(objective)
+    limits = Box(None, None, BOX_RADIUS * coords.unit + _offset(objective))
+    if box is not None:
+        limits = Box(box[0], box[1], math.inf)
+    if start is None:
+        z = np.zeros(objective.n_params)
+        if objective.intercept and coords.unit != 1.0 and objective.parts[0].rows.response is not None:
+            z[0] = float(np.median(objective.parts[0].rows.response))
+        if naive is not None:
+            z = coords.z(minimise(naive, box=box).theta)
+    else:
+        z = coords.z(np.asarray(start, dtype=np.float64))
+    if box is not None:
+        z = coords.z(np.clip(coords.theta(z), box[0], box[1]))
+    elif np.abs(z).max(initial=0.0) >= limits.radius:  # a naive fit that itself ran away
+        z = np.zeros(objective.n_params)
+    if objective.loss.kinked:
+        solution = _kinked(objective, coords, z, limits, exact)
+    else:
+        solution = newton(objective, coords, z, limits, STEP_TOLERANCE)
+    if solution.converged and _unbounded(objective, coords, solution.theta):
+        return replace(
+            solution,
+            converged=False,
+            message="the objective is unbounded below: the noise is too large for this sample (the point is a local minimum)",
+        )
+    return solution
+
+
+def _offset(objective: IndexObjective) -> float:
+    response = objective.parts[0].rows.response
+    if objective.loss.classifier or response is None or not len(response):
+        return 0.0
+    return float(np.abs(response).max())
+
+
+def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: Box, exact: bool) -> Solution:
+    """Smoothing continuation, then exact vertices."""
+    n = objective.n_rows
+    # vertices take over when about 4 p rows are left within the smoothing; with a ridge there are no vertices
+    last = max(1e-6, min(0.05, 4.0 * objective.n_params / n)) if objective.ridge == 0.0 else 1e-6
+    last = coords.unit * (last if exact else 0.1)
+    width, n_iter = 0.5 * coords.unit, 0
+    start_value = objective.value_gradient(coords.theta(z))[0]
+    start = coords.theta(z)
+    solution = Solution(start, start_value, 0, False, "")
+    while True:
+        solution = newton(objective.smoothed(width), coords, z, box, 1e-3 * width / coords.unit)
+        n_iter += solution.n_iter
+        if solution.message == "box reached":
+            break
+        z = coords.z(solution.theta)
+        if width <= last:
+            break
+        width = max(last, 0.25 * width)
+    if solution.message == "box reached":
+        value = objective.value_gradient(solution.theta)[0]
+        return replace(solution, value=value, n_iter=n_iter)
+    if objective.ridge > 0.0 or not exact:
+        value = objective.value_gradient(solution.theta)[0]
+        return replace(solution, value=value, n_iter=n_iter)
+    theta, value, pivots, optimal, message = polish.vertex_descent(objective, solution.theta, coords.matrix)
+    if value > start_value:  # never worse than the start
+        theta, value, more, optimal, message = polish.vertex_descent(objective, start, coords.matrix)
+        pivots += more
+    return Solution(theta, value, n_iter + pivots, optimal, message)
+
+
+def recession(objective: IndexObjective) -> IndexObjective | None:
+    """The objective's behaviour far out, a positively homogeneous function; None where growth is not linear.
+
+    ``mean of a phi_inf(t) + e u_inf(t)`` with ``phi_inf`` the asymptotic slopes and the response dropped.
+    """
+    slopes = objective.loss.recession
+    if slopes is None or objective.ridge > 0.0 or any(part.c != 0.0 for part in objective.parts):
+        return None
+    parts: list[Part] = [replace(part, q0=0.0) for part in objective.parts]
+    return replace(objective, loss=Asymptote(*objective.loss.affine[2:4], *slopes), parts=tuple(parts), noise_response=0.0)
+
+
+def _unbounded(objective: IndexObjective, coords: Coordinates, theta: FloatArray) -> bool:
+    """True if a direction is found along which the objective falls to -infinity."""
+    far = recession(objective)
+    if far is None or all(part.a >= 0.0 and part.e >= 0.0 for part in far.parts):
+        return False
+    p = objective.n_params
+    matrix = coords.matrix
+
+    def slope(z: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = far.value_gradient(matrix @ z)
+        return value, matrix.T @ gradient
+
+    directions = [*np.eye(p), *_weak_directions(objective, matrix)]
+    here = coords.z(theta)
+    if np.linalg.norm(here) > 0:
+        directions.append(here / np.linalg.norm(here))
+    candidates = [(slope(sign * z)[0], sign * z) for z in directions for sign in (1.0, -1.0)]
+    value, z = min(candidates, key=lambda pair: pair[0])
+    length = 0.5
+    for _ in range(20):  # projected gradient on the sphere from the worst direction
+        if value < 0.0:
+            return True
+        _, gradient = slope(z)
+        tangent = gradient - (gradient @ z) * z
+        norm = float(np.linalg.norm(tangent))
+        if norm == 0.0 or length < 1e-3:
+            break
+        trial = z - length * tangent / norm
+        trial /= np.linalg.norm(trial)
+        new = slope(trial)[0]
+        if new < value:
+            z, value = trial, new
+        else:
+            length *= 0.5
+    return value < 0.0
+
+
+def _weak_directions(objective: IndexObjective, matrix: FloatArray) -> list[FloatArray]:
+    """Eigenvectors of the corrected second moments with the smallest eigenvalues."""
+    parts = tuple(replace(part, q0=0.0) for part in objective.parts)
+    square = replace(objective, loss=Squared(), parts=parts, noise_response=0.0, ridge=0.0)
+    moments = matrix.T @ square.hessian(np.zeros(objective.n_params)) @ matrix
+    _, vectors = np.linalg.eigh(moments)
+    return [vectors[:, 0], vectors[:, min(1, len(vectors) - 1)]]

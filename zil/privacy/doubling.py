@@ -1,0 +1,74 @@
+"""Double randomisation: the second noise that turns X1 into X2.
+
+``X2 = X1 + S`` with ``S ~ SL(zero_prob scale^2)`` makes ``X2 - X ~ SL(scale^2)`` (Lu, Chen, Qiu 2026,
+section 4.1).  It is post-processing of published rows and needs no secrecy, so by default it comes
+from a fixed stream keyed by row number: the same rows always get the same second noise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from zil import _random, _threads
+from zil._core import sampling
+from zil._validate import FloatArray
+
+# Any constant will do; it is public.
+_PUBLIC_KEY = (0x7A696C2D646F7562, 0x6C652D72616E646F, 0x6D697365, 0)
+
+
+def double(
+    x: FloatArray, zero_prob: float, scale: FloatArray, *, copies: int = 1, first_copy: int = 0, rng: Any = None,
+    n_threads: int | None = None,
+) -> FloatArray:
+    """Doubly randomised copies of released rows.
+
+    Parameters
+    ----------
+    x : (n, k) C array
+        Released rows, noised columns (clean ones have scale 0 and stay as they are).
+    zero_prob : float
+    scale : (k,) array
+        Noise scales of the release, in units of the columns.
+    copies : int
+        Number of independent copies.
+    first_copy : int
+        Number of the first one in the public stream.
+    rng : None, int, SeedSequence, Generator or BitGenerator
+        None: the fixed public stream.
+
+    Returns
+    -------
+    (copies, n, k) array
+    """
+    n, k = x.shape
+    out = np.empty((copies, n, k))
+    noised = np.flatnonzero(scale)
+    if len(noised) == 0 or zero_prob == 0.0 or n == 0:
+        out[:] = x
+        return out
+    contiguous = len(noised) == k
+    rows = x if contiguous else np.ascontiguousarray(x[:, noised])
+    spread = np.ascontiguousarray(scale[noised] * math.sqrt(zero_prob))
+    n_chunks = -(-n // sampling.CHUNK)
+    # several copies from one integer seed must differ: take their keys from one generator in turn
+    source = np.random.default_rng(rng) if rng is not None and not hasattr(rng, "capsule") else rng
+    for copy in range(copies):
+        if rng is None:
+            key = np.array(_PUBLIC_KEY, dtype=np.uint64)
+            key[3] = first_copy + copy
+        else:
+            key = _random.resolve_key(source)
+        target = out[copy] if contiguous else np.empty_like(rows)
+
+        def task(first: int, last: int, key: Any = key, target: FloatArray = target) -> None:
+            sampling.add_noise(key, sampling.DOUBLE, 0.0, spread, None, rows, target, 0, first, last)
+
+        _threads.run_chunks(task, n_chunks, n_threads)
+        if not contiguous:
+            out[copy] = x
+            out[copy][:, noised] = target
+    return out
