@@ -4,12 +4,12 @@ import sys
 
 from zil._build import build_info
 from zil._validate import ConvergenceWarning, PrivacyWarning, SchemaError
-from zil.privacy.density import log_likelihood_ratio
-from zil.privacy.distributions import SymmetricLaplace, ZeroInflatedLaplace
 from zil.estimation import losses
 from zil.estimation.corrected import CorrectedLoss
 from zil.estimation.fit import fit
 from zil.estimation.inference import Fit
+from zil.privacy.density import log_likelihood_ratio
+from zil.privacy.distributions import SymmetricLaplace, ZeroInflatedLaplace
 from zil.privacy.noise import Noise
 from zil.privacy.tradeoff import TradeOff, eps_delta_tradeoff, gaussian_tradeoff, tradeoff
 from zil.release.calibration import calibrate
@@ -19,9 +19,9 @@ from zil.release.schema import check
 
 __all__ = [
     "ConvergenceWarning",
-    "Mechanism",
     "CorrectedLoss",
     "Fit",
+    "Mechanism",
     "Noise",
     "PrivacyWarning",
     "Release",

@@ -2,9 +2,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _Vector = NDArray[np.float64]
-_Term = tuple[
-    int, tuple[float, float], tuple[float, float, float, float, float], float, float, float, float, float
-]
+_Term = tuple[int, tuple[float, float], tuple[float, float, float, float, float], float, float, float, float, float]
 
 CHUNK: int
 SOFTPLUS_TAYLOR_SIZE: int

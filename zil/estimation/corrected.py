@@ -69,7 +69,9 @@ def index_objective(
             second = doubled(sample, copies, rng, n_threads)
         share = 1.0 / len(second)
         parts.extend(
-            Part(Rows(np.ascontiguousarray(x2.T), np.ascontiguousarray(y2), sample.weights), row.a * share, row.c * share)
+            Part(
+                Rows(np.ascontiguousarray(x2.T), np.ascontiguousarray(y2), sample.weights), row.a * share, row.c * share
+            )
             for x2, y2 in second
         )
     noise = np.concatenate([np.zeros(int(intercept)), sample.scale**2])
@@ -192,6 +194,7 @@ class CorrectedLoss:
             zero_prob=zero_prob,
             weights=None if weights is None else data._weights(weights, None, X1, n),
             classes=classes,
+            columns=[*names, getattr(y, "name", None)],
         )
         self.method = check_method(self.loss, method, self._sample)
         second = None if X2 is None else self._second(X1, X2)
@@ -285,9 +288,7 @@ class CorrectedLoss:
         return float(sums[0]), sums[1:], total
 
 
-def _split_noise(
-    noise: Noise | None, names: list[Any], y: Any, loss: Loss
-) -> tuple[FloatArray, float, float | None]:
+def _split_noise(noise: Noise | None, names: list[Any], y: Any, loss: Loss) -> tuple[FloatArray, float, float | None]:
     """Scales of X1's columns and of y."""
     if noise is None:
         return np.zeros(len(names)), 0.0, None

@@ -136,7 +136,9 @@ def fit(
         )
     if used == "optimal" and truncated is not None:
         best = support.fit(truncated, start=first, naive=naive, box=limits)
-        return conclude(sample, names, used, objective, best.solution, lambda: (best.scores, best.hessian), best.notes())
+        return conclude(
+            sample, names, used, objective, best.solution, lambda: (best.scores, best.hessian), best.notes()
+        )
     solution = solve.minimise(objective, start=first, box=limits, naive=None if objective is naive else naive)
 
     def pieces() -> tuple[FloatArray, FloatArray]:

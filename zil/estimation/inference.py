@@ -48,9 +48,7 @@ def _spread(objective: IndexObjective, theta: FloatArray) -> float:
 
 
 def kernel_width(objective: IndexObjective, theta: FloatArray) -> float:
-    """Scale of the Laplace kernel for the Hessian of a kinked loss, in units of ``t``.
-
-    """
+    """Scale of the Laplace kernel for the Hessian of a kinked loss, in units of ``t``."""
     up, down = objective.loss.constants
     tau = 0.5 if objective.loss.classifier else up / (up + down)
     spread = _spread(objective, theta)
@@ -316,10 +314,13 @@ class Summary:
     def __str__(self) -> str:
         table = [self.columns, *self.rows]
         widths = [max(len(row[k]) for row in table) for k in range(len(self.columns))]
-        body = [
-            "  ".join(cell.ljust(width) if k == 0 else cell.rjust(width) for k, (cell, width) in enumerate(zip(row, widths, strict=True)))
-            for row in table
-        ]
+
+        def line(row: Sequence[str]) -> str:
+            first, *rest = row
+            cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
+            return "  ".join(cells)
+
+        body = [line(row) for row in table]
         rule = "-" * len(body[0])
         return "\n".join([*self.heading, rule, body[0], rule, *body[1:], rule, *self.notes])
 

@@ -241,7 +241,7 @@ class Poisson(Loss):
 
 @dataclass(frozen=True)
 class Asymptote(Loss):
-    """How a loss grows far out: slopes ``up`` and ``down`` in ``t = (k2 + k3 y) eta``; the solver's test at infinity."""
+    """How a loss grows far out: slopes ``up``, ``down`` in ``t = (k2 + k3 y) eta``; for the test at infinity."""
 
     k2: float
     k3: float
@@ -300,7 +300,7 @@ def resolve(loss: Any) -> Loss:
             if not constant:
                 return kind()
             try:
-                return kind(float(constant))
+                return kind(float(constant))  # type: ignore[call-arg]
             except (ValueError, TypeError) as error:
                 raise ValueError(f"loss {loss!r}: {error}") from None
         raise ValueError(f"loss must be one of {', '.join(REGISTRY)} (with ':constant'), got {loss!r}")

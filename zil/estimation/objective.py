@@ -20,7 +20,6 @@ from zil._core import objective as kernel
 from zil._validate import FloatArray
 from zil.estimation.losses import Loss
 
-
 # Chunks of 4096 rows per thread below which a second thread costs more than it saves.
 GRAIN = 8
 
@@ -46,7 +45,7 @@ class Rows:
 
     def take(self, keep: NDArray[np.bool_] | NDArray[np.intp]) -> Rows:
         """Some of the rows, with their places in the sample."""
-        index = np.flatnonzero(keep) if keep.dtype == bool else keep
+        index: NDArray[np.intp] = np.flatnonzero(keep) if keep.dtype == bool else keep.astype(np.intp)
         own = index if self.index is None else self.index[index]
 
         def pick(values: FloatArray | None) -> FloatArray | None:
@@ -112,7 +111,7 @@ class IndexObjective:
 
     @property
     def n_params(self) -> int:
-        return self.parts[0].rows.features.shape[0] + self.intercept
+        return int(self.parts[0].rows.features.shape[0]) + int(self.intercept)
 
     def index_noise(self, theta: FloatArray) -> float:
         """``Q``: squared noise scale of the index (of the residual when the response is noised)."""

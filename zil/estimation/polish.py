@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zil._validate import FloatArray
 from zil.estimation.objective import IndexObjective, Part
@@ -63,7 +64,7 @@ class _Kinks:
         eta = self.parts[k].rows.features.T @ theta[self.one :]
         return self.slope(k) * (eta + (theta[0] if self.one else 0.0))
 
-    def rows(self, k: int, index: FloatArray) -> FloatArray:
+    def rows(self, k: int, index: NDArray[np.intp]) -> FloatArray:
         """dt/dz of chosen rows, shape (m, p)."""
         features = self.parts[k].rows.features[:, index].T
         if self.one:
@@ -75,12 +76,14 @@ class _Kinks:
             return np.zeros(len(z))
         return np.asarray(self.matrix.T @ self.smooth.value_gradient(self.matrix @ z)[1])
 
-    def gradient(self, arguments: list[FloatArray], z: FloatArray, active: FloatArray) -> FloatArray:
+    def gradient(self, arguments: list[FloatArray], z: FloatArray, active: NDArray[np.intp]) -> FloatArray:
         """Gradient without the active rows (of part 0)."""
         out = self.smooth_gradient(z)
         for k, part in enumerate(self.parts):
             t = arguments[k]
-            force = self.weight(part) * np.where(t > 0, self.up, np.where(t < 0, -self.down, 0.5 * (self.up - self.down)))
+            force = self.weight(part) * np.where(
+                t > 0, self.up, np.where(t < 0, -self.down, 0.5 * (self.up - self.down))
+            )
             if k == 0:
                 force[active] = 0.0
             force *= self.slope(k)
@@ -90,7 +93,7 @@ class _Kinks:
         return out
 
 
-def _basis(kinks: _Kinks, t: FloatArray, weight: FloatArray) -> FloatArray | None:
+def _basis(kinks: _Kinks, t: FloatArray, weight: FloatArray) -> NDArray[np.intp] | None:
     """Rows nearest to their kink that are linearly independent; None if there are not p of them."""
     p = kinks.objective.n_params
     usable = np.flatnonzero(weight > 0.0)
@@ -115,8 +118,12 @@ def _basis(kinks: _Kinks, t: FloatArray, weight: FloatArray) -> FloatArray | Non
 
 
 def _breakpoints(
-    kinks: _Kinks, arguments: list[FloatArray], weights: list[FloatArray], direction: FloatArray, active: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+    kinks: _Kinks,
+    arguments: list[FloatArray],
+    weights: list[FloatArray],
+    direction: FloatArray,
+    active: NDArray[np.intp],
+) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
     """Distances at which kinks are met, the slope jumps there, and the row (part 0) or -1."""
     jump_unit = kinks.up + kinks.down
     distances, jumps, owners = [], [], []
@@ -138,7 +145,7 @@ def _line_search(
     z: FloatArray,
     direction: FloatArray,
     slope: float,
-    breakpoints: tuple[FloatArray, FloatArray, FloatArray],
+    breakpoints: tuple[FloatArray, FloatArray, NDArray[np.intp]],
 ) -> tuple[float, int] | None:
     """First local minimum along the edge: (distance, row that becomes active); None if the slope stays negative."""
     distance, jump, owner = breakpoints
@@ -189,7 +196,7 @@ def vertex_descent(
     smooth = replace(objective, parts=tuple(curved)) if curved else None
     kinks = _Kinks(objective, kinked, smooth, matrix)
     weights = [kinks.weight(part) for part in kinked]
-    z = np.linalg.solve(matrix, theta)
+    z: FloatArray = np.asarray(np.linalg.solve(matrix, theta), dtype=np.float64)
     arguments = [kinks.argument(k, z) for k in range(len(kinked))]
     active = _basis(kinks, arguments[0], weights[0])
     if active is None:
@@ -215,7 +222,7 @@ def vertex_descent(
             break
         best = int(np.argmin(np.where(slopes < threshold, slopes / lengths, math.inf)))
         k = best % len(active)
-        direction = edges[:, k] if best < len(active) else -edges[:, k]
+        direction = np.asarray(edges[:, k] if best < len(active) else -edges[:, k], dtype=np.float64)
         points = _breakpoints(kinks, arguments, weights, direction, active)
         found = _line_search(kinks, z, direction, float(slopes[best]), points)
         if found is None:
@@ -232,7 +239,7 @@ def vertex_descent(
     return result, objective.value_gradient(result)[0], pivots, optimal, message
 
 
-def _to_vertex(kinks: _Kinks, z: FloatArray, active: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+def _to_vertex(kinks: _Kinks, z: FloatArray, active: NDArray[np.intp]) -> tuple[FloatArray, list[FloatArray]]:
     """The point where the active rows have t = 0, and every row's t there (active ones exactly 0)."""
     rows = kinks.rows(0, active)
     for _ in range(2):  # the second solve removes the rounding of the first

@@ -176,7 +176,7 @@ def newton(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: B
                 break
             radius = 0.25 * min(radius, float(np.linalg.norm(step)))
             if radius <= 1e-13 * scale:
-                message = "box reached" if share < 1.0 else "no further descent, yet no minimum"
+                message = _box_message(hessian) if share < 1.0 else "no further descent, yet no minimum"
                 return Solution(to_theta @ z, value, iteration, False, message)
         if gain > 0.75:
             radius = max(radius, 2.0 * float(np.linalg.norm(step)))
@@ -185,8 +185,14 @@ def newton(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: B
         blocked = blocked + 1 if share < 1.0 else 0
         z, value, gradient = trial, new_value, new_gradient
         if blocked >= 2:
-            return Solution(to_theta @ z, value, iteration, False, "box reached")
+            return Solution(to_theta @ z, value, iteration, False, _box_message(hessian))
     return Solution(to_theta @ z, value, MAX_ITERATIONS, False, f"no convergence in {MAX_ITERATIONS} iterations")
+
+
+def _box_message(hessian: FloatArray) -> str:
+    if np.linalg.eigvalsh(hessian)[0] < 0.0:
+        return "box reached, indefinite Hessian: the objective has no minimum inside the box"
+    return "box reached: no finite minimum inside it (separated classes, or an unbounded objective)"
 
 
 def minimise(
@@ -241,7 +247,7 @@ def minimise(
         return replace(
             solution,
             converged=False,
-            message="the objective is unbounded below: the noise is too large for this sample (the point is a local minimum)",
+            message="the objective is unbounded below (the noise is too large for this sample); a local minimum only",
         )
     return solution
 
@@ -266,13 +272,13 @@ def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: 
     while True:
         solution = newton(objective.smoothed(width), coords, z, box, 1e-3 * width / coords.unit)
         n_iter += solution.n_iter
-        if solution.message == "box reached":
+        if solution.message.startswith("box reached"):
             break
         z = coords.z(solution.theta)
         if width <= last:
             break
         width = max(last, 0.25 * width)
-    if solution.message == "box reached":
+    if solution.message.startswith("box reached"):
         value = objective.value_gradient(solution.theta)[0]
         return replace(solution, value=value, n_iter=n_iter)
     if objective.ridge > 0.0 or not exact:
@@ -294,7 +300,9 @@ def recession(objective: IndexObjective) -> IndexObjective | None:
     if slopes is None or objective.ridge > 0.0 or any(part.c != 0.0 for part in objective.parts):
         return None
     parts: list[Part] = [replace(part, q0=0.0) for part in objective.parts]
-    return replace(objective, loss=Asymptote(*objective.loss.affine[2:4], *slopes), parts=tuple(parts), noise_response=0.0)
+    return replace(
+        objective, loss=Asymptote(*objective.loss.affine[2:4], *slopes), parts=tuple(parts), noise_response=0.0
+    )
 
 
 def _unbounded(objective: IndexObjective, coords: Coordinates, theta: FloatArray) -> bool:

@@ -80,7 +80,9 @@ class Versions:
     def combined(self, weights: FloatArray) -> IndexObjective:
         """``sum_k weights[k] * objective at LEVELS[k]``; weights sum to 1."""
         parts = [
-            replace(part, a=part.a * weights[0], e=part.e * weights[0]) for part in self.plain.parts if weights[0] != 0.0
+            replace(part, a=part.a * weights[0], e=part.e * weights[0])
+            for part in self.plain.parts
+            if weights[0] != 0.0
         ]
         for rows, reach, coefficient in (
             (self.first, self.reach_first, self.a),
@@ -128,8 +130,15 @@ class Versions:
         return out
 
 
-def versions(plain: IndexObjective, zero_prob: float, scale: FloatArray, scale_y: float, box: Box, copies: int,
-             rng: object = None) -> Versions:
+def versions(
+    plain: IndexObjective,
+    zero_prob: float,
+    scale: FloatArray,
+    scale_y: float,
+    box: Box,
+    copies: int,
+    rng: object = None,
+) -> Versions:
     """Draw the second noises and keep what lies inside the largest finite level.
 
     Parameters
@@ -150,9 +159,8 @@ def versions(plain: IndexObjective, zero_prob: float, scale: FloatArray, scale_y
     reach = box.level(joined[:, box.noised])
     near = np.flatnonzero(reach <= largest)
     kept_rows, kept_reach, kept_index = [], [], []
-    source = np.random.default_rng(rng) if rng is not None and not hasattr(rng, "capsule") else rng  # type: ignore[arg-type]
     for copy in range(copies):
-        x2 = double(joined, zero_prob, scales, first_copy=copy, rng=source)[0]
+        x2 = double(joined, zero_prob, scales, first_copy=copy, rng=rng)[0]
         distance = box.level(x2[:, box.noised])
         inside = np.flatnonzero(distance <= largest)
         kept_rows.append(x2[inside])

@@ -16,12 +16,18 @@ from zil import _random, _threads
 from zil._core import sampling
 from zil._validate import FloatArray
 
-# Any constant will do; it is public.
-_PUBLIC_KEY = (0x7A696C2D646F7562, 0x6C652D72616E646F, 0x6D697365, 0)
+# The default second noise; public, and part of the interface.
+_PUBLIC_KEY = (0x5A494C, 0x646F75626C65, 0, 0)
 
 
 def double(
-    x: FloatArray, zero_prob: float, scale: FloatArray, *, copies: int = 1, first_copy: int = 0, rng: Any = None,
+    x: FloatArray,
+    zero_prob: float,
+    scale: FloatArray,
+    *,
+    copies: int = 1,
+    first_copy: int = 0,
+    rng: Any = None,
     n_threads: int | None = None,
 ) -> FloatArray:
     """Doubly randomised copies of released rows.
@@ -54,20 +60,16 @@ def double(
     rows = x if contiguous else np.ascontiguousarray(x[:, noised])
     spread = np.ascontiguousarray(scale[noised] * math.sqrt(zero_prob))
     n_chunks = -(-n // sampling.CHUNK)
-    # several copies from one integer seed must differ: take their keys from one generator in turn
-    source = np.random.default_rng(rng) if rng is not None and not hasattr(rng, "capsule") else rng
+    key = np.array(_PUBLIC_KEY, dtype=np.uint64) if rng is None else _random.resolve_key(rng)
+    key[-1] += np.uint64(first_copy)
     for copy in range(copies):
-        if rng is None:
-            key = np.array(_PUBLIC_KEY, dtype=np.uint64)
-            key[3] = first_copy + copy
-        else:
-            key = _random.resolve_key(source)
         target = out[copy] if contiguous else np.empty_like(rows)
 
-        def task(first: int, last: int, key: Any = key, target: FloatArray = target) -> None:
+        def task(first: int, last: int, target: FloatArray = target) -> None:
             sampling.add_noise(key, sampling.DOUBLE, 0.0, spread, None, rows, target, 0, first, last)
 
         _threads.run_chunks(task, n_chunks, n_threads)
+        key[-1] += np.uint64(1)
         if not contiguous:
             out[copy] = x
             out[copy][:, noised] = target

@@ -6,16 +6,12 @@ import base64
 import os
 from typing import Any
 
-import numpy as np
-
-from zil import _random, _tables, _threads, _validate
-from zil._core import sampling
-from zil._validate import FloatArray, SchemaError
+from zil import _tables, _validate
+from zil._validate import SchemaError
+from zil.privacy.doubling import double
 from zil.privacy.noise import Noise
 from zil.release import files, registry, report
 from zil.release import metadata as facts
-
-_STREAM = (0x5A494C, 0x646F75626C65, 0, 0)  # the default second noise; public, and part of the interface
 
 
 class Release:
@@ -109,19 +105,12 @@ class Release:
         table of the kind of `data`, or a list of ``copies`` tables if more than one
         """
         count = _validate.integer("copies", copies, 1)
-        key = np.array(_STREAM, dtype=np.uint64) if rng is None else _random.resolve_key(rng)
         values = _tables.to_float(self.data, self.columns)
-        scale = np.sqrt(self.metadata["zero_prob"]) * self.noise.scales(self.columns)
-        result = []
-        for _ in range(count):
-            noisy = np.empty_like(values)
-
-            def task(first: int, last: int, out: FloatArray = noisy) -> None:
-                sampling.add_noise(key, sampling.DOUBLE, 0.0, scale, None, values, out, 0, first, last)
-
-            _threads.run_chunks(task, -(-len(values) // sampling.CHUNK), n_threads)
-            key[-1] += np.uint64(1)
-            result.append(_tables.replace(self.data, {name: noisy[:, k] for k, name in enumerate(self.columns)}))
+        scale = self.noise.scales(self.columns)
+        stack = double(values, self.metadata["zero_prob"], scale, copies=count, rng=rng, n_threads=n_threads)
+        result = [
+            _tables.replace(self.data, {name: noisy[:, k] for k, name in enumerate(self.columns)}) for noisy in stack
+        ]
         return result[0] if count == 1 else result
 
     def save(self, path: str | os.PathLike[str]) -> None:
