@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""One door to every routine task: demo, test, lint, bench.
+"""One door to every routine task: demo, test, lint, bench, audit.
 
     python3 tools/do.py demo            the main job on real data
     python3 tools/do.py test [...]      the whole test suite; further arguments go to pytest
     python3 tools/do.py lint            ruff, cython-lint, mypy, stubtest, build warnings, layers
     python3 tools/do.py bench [...]     every benchmark on one thread, ratios beside their goals
+    python3 tools/do.py audit [--quick] the figures that a trusted release must hold, measured now
 
 It needs Python >= 3.11 and a C compiler, nothing else: it makes ``.venv`` beside the sources,
 installs zil there with what the command needs, and installs again only when a source changed.
@@ -200,7 +201,12 @@ def lint(more: list[str]) -> int:
     return 1 if failed else 0
 
 
-COMMANDS = {"demo": demo, "test": test, "lint": lint, "bench": bench}
+def audit(more: list[str]) -> int:
+    install("audit")
+    return run([python(), "tools/audit.py", *more])
+
+
+COMMANDS = {"demo": demo, "test": test, "lint": lint, "bench": bench, "audit": audit}
 
 
 def main() -> int:

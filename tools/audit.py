@@ -1,0 +1,247 @@
+"""Print the figures that the trusted release must hold, measured now.
+
+    python3 tools/do.py audit [--quick]          about ten minutes; --quick takes one, with smaller samples
+
+Each line: what is measured, the bar, the measurement, and whether it holds.  Exit code 1 if one does
+not.  Figures that need something this machine lacks (python-flint, atheris, valgrind) say so and count as
+not measured, never as held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]
+
+from attacks import law, naive  # noqa: E402
+
+import zil  # noqa: E402
+from zil._core import certified, probe  # noqa: E402
+from zil.release import sampler  # noqa: E402
+from zil.release.keystream import Key  # noqa: E402
+
+Line = tuple[str, str, str, bool | None]  # figure, bar, measured, held (None: not measured)
+ALWAYS = ["-std=c11", "-ffp-contract=off", "-Isrc/c", "-DZIL_ISA=base"]
+SOURCES = ["tools/kernel_driver.c", *(f"src/c/{name}.c" for name in ("certified", "chacha", "isa"))]
+PYTHON = [sys.executable, "-P"]
+
+
+def run(command: list[str], **how) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, **how)
+
+
+def pytest_line(figure: str, bar: str, *arguments: str) -> Line:
+    done = run([*PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:benchmark", *arguments])
+    summary = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr.strip()[-200:]
+    return figure, bar, summary, done.returncode == 0
+
+
+def off_lattice(values: int) -> Iterator[Line]:
+    d, n = 6, 500_000
+    mechanism = zil.Mechanism([(0, 1)] * d, zero_prob=0.05, scale=1.0)
+    rng = np.random.default_rng()
+    off = done = control = 0
+    while done < values:
+        x = rng.random((n, d))
+        y = mechanism.release(x).data
+        off += int((np.rint(y / mechanism.tick) * mechanism.tick != y).sum())
+        done += y.size
+    y = naive.release(x, (0, 1), 1.0, 0.05, rng)
+    control = int((np.rint(y / mechanism.tick) * mechanism.tick != y).sum())
+    yield (
+        f"off-lattice values in {done:.0e}",
+        "0; naive fails",
+        f"{off}; naive {control / y.size:.0%}",
+        off == 0 < control,
+    )
+
+
+def bound(coordinates: int) -> Iterator[Line]:
+    figure = f"bound violations, {coordinates:.0e} coordinates"
+    if importlib.util.find_spec("flint") is None:
+        yield figure, "0", "python-flint is not installed", None
+        return
+    command = [*PYTHON, "tools/fuzz_certified.py", "--coordinates", str(coordinates), "--kind"]
+    pipe = subprocess.PIPE
+    jobs = [(kind, subprocess.Popen([*command, kind], cwd=ROOT, stdout=pipe, text=True)) for kind in ("edge", "random")]
+    for kind, job in jobs:
+        out = job.communicate()[0].strip().splitlines()
+        yield f"{figure}, {kind}", "0", out[-1].split(":", 1)[-1].strip() if out else "no output", job.returncode == 0
+
+
+def same_bytes() -> Iterator[Line]:
+    n, scales = 100_000, [2.0**20, 2.0**40, 3.0, 1e6, 2.0**30, 17.0]
+    key = os.urandom(32)
+    whole = sampler.draw_ticks(key, n, scales, 0.1, n_threads=1)
+    agree = [np.array_equal(sampler.draw_ticks(key, n, scales, 0.1, n_threads=k), whole) for k in (2, 8)]
+    cuts = np.unique(np.random.default_rng().integers(0, n, 40)).tolist()
+    parts = [
+        sampler.draw_ticks(key, b - a, scales, 0.1, first_row=a) for a, b in zip([0, *cuts], [*cuts, n], strict=True)
+    ]
+    agree.append(np.array_equal(np.concatenate(parts), whole))
+    yield "same bytes: 1, 2, 8 threads; any batches", "yes", "yes" if all(agree) else "NO", all(agree)
+
+    redo = np.empty(n, np.int64)
+    tables = []
+    for isa in range(probe.best_isa() + 1):
+        out = np.empty((n, len(scales)), np.int64)
+        count = certified.fill(key, 0, 2**60, np.array(scales), out, redo, False, isa)
+        tables.append(out.tobytes() + redo[:count].tobytes())
+    yield "same bytes: instruction sets", "yes", f"{len(tables)} compared", len(set(tables)) == 1
+
+    compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        yield "same bytes: build flags", "yes", "no compiler", None
+        return
+    digests = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for flags in ("-O0", "-O1", "-O2", "-O3", "-Os", "-O3 -funroll-loops", "-O3 -march=native"):
+            driver = Path(folder) / "driver"
+            built = run([compiler, *ALWAYS, *flags.split(), *SOURCES, "-lm", "-o", str(driver)])
+            digests[flags] = run([str(driver)]).stdout.strip() if built.returncode == 0 else None
+    held = None not in digests.values() and len(set(digests.values())) == 1
+    yield "same bytes: build flags", "yes", f"{len(digests)} builds, {len(set(digests.values()))} digest", held
+
+
+def best_of(function: Callable[[], object], rounds: int = 7) -> float:
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def speed() -> Iterator[Line]:
+    n, d = 500_000, 6
+    rng = np.random.default_rng()
+    x = rng.random((n, d))
+    mechanism = zil.Mechanism([(0, 1)] * d, zero_prob=0.05, scale=1.0)
+
+    def plain():
+        return x + naive.noise(n, np.ones(d), 0.05, rng)
+
+    mechanism.release(x[:10])
+    base = best_of(plain)
+    for what, call, goal in (
+        ("release", lambda: mechanism.release(x, n_threads=1), 1.0),
+        ("simulate", lambda: mechanism.simulate(x, 1, n_threads=1), 6.0),
+    ):
+        ratio = base / best_of(call)
+        yield f"speed of {what}, d = 6, one thread", f">= {goal:g}x numpy", f"{ratio:.2f}x", ratio >= goal
+
+
+def claimed_curve(draws: int) -> Iterator[Line]:
+    if not hasattr(zil, "audit"):
+        yield "audit of the claimed curve", "never above", "zil.audit is not in this version", None
+        return
+    for d in (1, 2, 4):
+        mechanism = zil.Mechanism([(0, 1)] * d, zero_prob=0.05, scale=1.0)
+        for unit in ("attribute", "record"):
+            result = zil.audit(mechanism, unit=unit, n_samples=draws)
+            margin = np.max(np.asarray(result.lower_bounds) - np.asarray(result.claimed))
+            yield (
+                f"audit, d = {d}, {unit}, {draws:.0e} draws",
+                "never above the curve",
+                f"largest lower bound - claimed = {margin:+.1e}",
+                bool(result.passed),
+            )
+
+
+def mutants() -> Iterator[Line]:
+    yield pytest_line("mutants killed, certified sampler survives", "all", "tests/attacks/test_mutants.py")
+    n, d, scale, zero_prob = 3_000_000, 4, 2.0**30, 0.002
+    with Key.fresh() as key:
+        ticks = sampler.draw_ticks(key, n, [scale] * d, zero_prob)
+    found = law.alarms(ticks, scale, zero_prob)
+    yield "law of the certified sampler, 3e6 rows", "no alarm", ", ".join(sorted(found)) or "no alarm", not found
+
+
+def crashes() -> Iterator[Line]:
+    tests = sorted((ROOT / "tests").glob("**/test_release_file*.py"))
+    if not tests:
+        yield "crash schedules", "one distinct copy", "release_file is not in this version", None
+        return
+    yield pytest_line("crash schedules, one and two crashes", "one distinct copy", *map(str, tests), "-k", "crash")
+
+
+def workers() -> Iterator[Line]:
+    for how in ("fork", "spawn", "threads"):
+        done = run([*PYTHON, "-W", "ignore", "tests/attacks/workers.py", how, "16"])
+        ours, theirs = done.stdout.split() or ("failed", "")
+        control = f"; a shared generator repeats {theirs}" if how == "fork" else ""
+        yield f"16 workers, {how}: repeated noise rows", "0", f"{ours}{control}", ours == "0"
+
+
+def sanitizers() -> Iterator[Line]:
+    for script, figure in (("sanitize.sh", "ASan + UBSan"), ("valgrind.sh", "valgrind")):
+        if script == "valgrind.sh" and shutil.which("valgrind") is None:
+            yield figure, "0 reports", "valgrind is not installed", None
+            continue
+        if importlib.util.find_spec("mesonpy") is None and script == "sanitize.sh":
+            yield figure, "0 reports", "meson-python is not installed", None
+            continue
+        arguments = ["tests/core", "tests/release/test_sampler.py"] if script == "sanitize.sh" else []
+        environment = os.environ | {"PYTHON": sys.executable}
+        done = run([f"tools/{script}", *arguments], env=environment)
+        said = (done.stdout + done.stderr).strip().splitlines()[-1:] or [""]
+        yield figure, "0 reports", "no report" if done.returncode == 0 else said[0][:60], done.returncode == 0
+
+
+def boundary(seconds: int) -> Iterator[Line]:
+    yield pytest_line("hypothesis on the boundary", "0 crashes, 0 canaries", "tests/attacks/test_boundary.py")
+    figure = f"atheris on the boundary, {seconds} s"
+    if importlib.util.find_spec("atheris") is None:
+        yield figure, "0 crashes, 0 canaries", "atheris is not installed", None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        options = [f"-max_total_time={seconds}", "-len_control=0", "-max_len=512", f"-artifact_prefix={folder}/"]
+        done = run([*PYTHON, "tools/fuzz_boundary.py", *options])
+    last = [line for line in done.stderr.splitlines() if line.startswith("Done")]
+    said = last[-1] if last else "stopped: see tools/fuzz_boundary.py"
+    yield figure, "0 crashes, 0 canaries", said, done.returncode == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="smaller samples, no sanitizer build")
+    quick = parser.parse_args().quick
+    sections = [
+        off_lattice(10_000_000 if quick else 100_000_000),
+        bound(100_000 if quick else 10_000_000),
+        same_bytes(),
+        speed(),
+        claimed_curve(200_000 if quick else 10_000_000),
+        mutants(),
+        crashes(),
+        workers(),
+        iter(()) if quick else sanitizers(),
+        boundary(10 if quick else 60),
+    ]
+    failed = missing = 0
+    started = time.perf_counter()
+    print(f"{'figure':46} {'bar':24} {'':7} measured", flush=True)
+    for section in sections:
+        for figure, bar, measured, held in section:
+            mark = {True: "holds", False: "FAILS", None: "-"}[held]
+            failed += held is False
+            missing += held is None
+            print(f"{figure:46} {bar:24} {mark:7} {measured}", flush=True)
+    print(f"audit: {failed} failed, {missing} not measured, {time.perf_counter() - started:.0f} s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
