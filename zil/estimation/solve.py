@@ -202,6 +202,7 @@ def minimise(
     box: tuple[FloatArray, FloatArray] | None = None,
     naive: IndexObjective | None = None,
     exact: bool = True,
+    smooth: bool = False,
 ) -> Solution:
     """Local minimum of a corrected objective.
 
@@ -216,6 +217,8 @@ def minimise(
         The uncorrected objective on the released rows.
     exact : bool
         False leaves a kinked objective at the end of the smoothing, well within sampling error (a pilot).
+    smooth : bool
+        The objective is smoothed already: Newton only.
 
     Returns
     -------
@@ -239,7 +242,7 @@ def minimise(
         z = coords.z(np.clip(coords.theta(z), box[0], box[1]))
     elif np.abs(z).max(initial=0.0) >= limits.radius:  # a naive fit that itself ran away
         z = np.zeros(objective.n_params)
-    if objective.loss.kinked:
+    if objective.loss.kinked and not smooth:
         solution = _kinked(objective, coords, z, limits, exact)
     else:
         solution = newton(objective, coords, z, limits, STEP_TOLERANCE)

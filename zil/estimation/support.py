@@ -33,9 +33,9 @@ LEVELS = (math.inf, 2.5, 1.6, 1.25, 1.0)
 # Copies of the second noise; fewer when rows times columns times copies would not fit in memory comfortably.
 COPIES = 8
 MAX_ENTRIES = 400_000_000
-MAX_STEPS = 40
+MAX_STEPS = 15
 # Steps end below this many standard errors.
-TOLERANCE = 1e-6
+TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -235,11 +235,25 @@ def combine(scores: FloatArray, weights: FloatArray, coefficients: FloatArray) -
 
 
 def curvature(objects: Versions, theta: FloatArray, weights: FloatArray) -> FloatArray:
-    """Estimate of V from the versions: every level has the same expected Hessian."""
+    """Estimate of V from the versions: every level has the same expected Hessian.
+
+    The kernel of a kinked loss is widened while the estimate is not positive definite (a rare group of rows).
+    """
     objective = objects.combined(weights)
-    if objective.loss.kinked:
-        objective = objective.smoothed(inference.kernel_width(objects.level(len(LEVELS) - 1), theta))
-    return objective.hessian(theta)
+    if not objective.loss.kinked:
+        return objective.hessian(theta)
+    width = kernel_width(objects, theta)
+    for _ in range(5):
+        hessian = objective.smoothed(width).hessian(theta)
+        if positive(hessian):
+            break
+        width *= 1.5
+    return hessian
+
+
+def kernel_width(objects: Versions, theta: FloatArray) -> float:
+    """Hall-Sheather width from the rows inside the box."""
+    return inference.kernel_width(objects.level(len(LEVELS) - 1), theta)
 
 
 @dataclass(frozen=True)
@@ -301,39 +315,57 @@ def fit(
     nothing = Optimal(first, np.full((objects.plain.n_rows, p), np.nan), np.full((p, p), np.nan), weights)
     if not first.converged:
         return nothing
-    message, converged = f"no convergence in {MAX_STEPS} steps on the combined score", False
-    scores = hessian = coefficients = np.empty((0, 0))
     # kinked scores jump as theta moves; half a kernel width (a bias of order n^(-2/3)) makes the equation smooth
-    width = 0.0
-    if objects.plain.loss.kinked:
-        width = 0.5 * inference.kernel_width(objects.level(len(LEVELS) - 1), theta)
-    for step in range(MAX_STEPS):
-        levels = objects.scores(theta, width)
-        if step < 2:  # kept from then on: re-estimating them moves theta by less than first order
-            for _ in range(2):
-                hessian = curvature(objects, theta, weights)
-                if not _positive(hessian):
-                    return replace(nothing, solution=_failed(first, "the Hessian is not positive definite"))
-                weights = level_weights(levels, hessian)
-            coefficients = regression(levels, weights)
-        scores = combine(levels, weights, coefficients)
-        move = -np.linalg.solve(hessian, scores.mean(axis=0))
-        errors = np.sqrt(np.diag(inference.sandwich(scores, hessian)))
-        n_iter += 1
-        size = float(np.max(np.abs(move) / errors))
-        if step > 1 and size < TOLERANCE:
-            message, converged = "converged", True
-            break
-        # a step of many standard errors leaves the region where one linearisation serves
-        theta = theta + move * min(1.0, 3.0 / size)
-        if box is not None and not ((theta > box[0]) & (theta < box[1])).all():
-            return replace(nothing, solution=_failed(replace(first, theta=np.clip(theta, *box)), "box reached"))
+    width = 0.5 * kernel_width(objects, theta) if objects.plain.loss.kinked else 0.0
+    levels = objects.scores(theta, width)
+    for _ in range(2):  # weights and curvature depend on each other
+        hessian = curvature(objects, theta, weights)
+        if not positive(hessian):
+            return replace(nothing, solution=_failed(first, "the Hessian is not positive definite at the pilot"))
+        weights = level_weights(levels, hessian)
+    objective = objects.combined(weights)
+    smooth = objective.smoothed(width) if width else objective
+    solution = solve.minimise(smooth, start=theta, box=box, smooth=True)
+    n_iter += solution.n_iter
+    if not solution.converged:
+        return replace(nothing, solution=replace(solution, n_iter=n_iter))
+    theta = solution.theta
     hessian = curvature(objects, theta, weights)
-    value = objects.combined(weights).value_gradient(theta)[0]
-    return Optimal(Solution(theta, value, n_iter, converged, message), scores, hessian, weights)
+    levels = objects.scores(theta, width)
+    scores = np.asarray(np.tensordot(weights, levels, axes=1))
+    refined = _refine(objects, theta, weights, hessian, levels, width)
+    if refined is not None and (box is None or ((refined[0] > box[0]) & (refined[0] < box[1])).all()):
+        theta, scores, steps = refined
+        hessian = curvature(objects, theta, weights)
+        n_iter += steps
+    value = objective.value_gradient(theta)[0]
+    return Optimal(Solution(theta, value, n_iter, True, "converged"), scores, hessian, weights)
 
 
-def _positive(matrix: FloatArray) -> bool:
+def _refine(
+    objects: Versions, theta: FloatArray, weights: FloatArray, hessian: FloatArray, levels: FloatArray, width: float
+) -> tuple[FloatArray, FloatArray, int] | None:
+    """Newton steps on the residual score, one regression per parameter; None if they do not settle nearby.
+
+    Scalar weights are best on average over parameters, the regression for each of them.
+    """
+    coefficients = regression(levels, weights)
+    start = theta
+    for step in range(1, MAX_STEPS + 1):
+        scores = combine(levels, weights, coefficients)
+        errors = np.sqrt(np.diag(inference.sandwich(scores, hessian)))
+        move = -np.linalg.solve(hessian, scores.mean(axis=0))
+        if not np.isfinite(errors).all() or not (np.abs(theta + move - start) <= 3.0 * errors).all():
+            return None
+        theta = theta + move
+        if float(np.max(np.abs(move) / errors)) < TOLERANCE:
+            return theta, scores, step
+        levels = objects.scores(theta, width)
+    return None
+
+
+def positive(matrix: FloatArray) -> bool:
+    """Positive definite beyond rounding, whatever the units of the parameters."""
     scale = np.sqrt(np.abs(np.diag(matrix)))
     if not np.isfinite(matrix).all() or not (scale > 0.0).all():
         return False
