@@ -193,7 +193,7 @@ def lint(more: list[str]) -> int:
         "cython-lint": run(["cython-lint", "src"]),
         "cython messages": cython_messages(),
         "mypy": run([python(), "-m", "mypy"]),
-        "stubtest": run([python(), "-m", "mypy.stubtest", "zil"]),
+        "stubtest": run([python(), "-m", "mypy.stubtest", "zil._core", "--mypy-config-file", "pyproject.toml"]),
     }
     failed = [name for name, code in results.items() if code]
     names = f" ({', '.join(failed)})" if failed else ""
