@@ -152,6 +152,62 @@ def test_release_refuses(run, raw, tmp_path):
     assert not out.exists()
 
 
+@pytest.fixture
+def published(tmp_path):
+    """A simulated release of a linear model and its path."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1, 1, (4000, 2))
+    table = pandas.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": 1 + 2 * x[:, 0] - x[:, 1] + rng.normal(size=4000)})
+    table["visit"] = (table["y"] > 1).astype(int)
+    path = tmp_path / "published.csv"
+    m = zil.Mechanism({"a": (-1, 1), "b": (-1, 1)}, zero_prob=0.3, scale=1.0)
+    m.simulate(table, rng=3).save(path)
+    return path
+
+
+@pytest.mark.parametrize("loss", ["squared", "quantile:0.5"])
+def test_fit(run, published, loss):
+    expected = zil.fit(loss, published, y="y", x=["a", "b"], method="rb")
+    arguments = ["fit", published, "--loss", loss, "--y", "y", "--x", "a, b", "--method", "rb"]
+    facts = json.loads(good(run(*arguments, "--json")))
+    assert facts["params"] == expected.params.tolist()
+    assert facts["bse"] == expected.bse.tolist()
+    assert facts["converged"] is True
+    assert good(run(*arguments)).strip() == str(expected.summary()).strip()
+
+
+def test_fit_of_a_location_and_without_intercept(run, published):
+    facts = json.loads(good(run("fit", published, "--loss", "quantile:0.5", "--y", "a", "--x", "", "--json")))
+    assert facts["names"] == ["Intercept"]
+    arguments = ["fit", published, "--loss", "squared", "--y", "y", "--x", "a", "--no-intercept", "--json"]
+    assert json.loads(good(run(*arguments)))["names"] == ["a"]
+
+
+def test_fit_that_does_not_converge_is_exit_code_1(run, published):
+    """Separated data: a number would be wrong, so nulls and a warning come, and a script can tell."""
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"x": [-2.0, -1.0, 1.0, 2.0], "y": [0, 0, 1, 1]})  # separated
+    zil.Mechanism({"x": (-2, 2)}, zero_prob=1.0, scale=1.0).simulate(table, rng=0).save(published)
+    code, out, err = run("fit", published, "--loss", "logistic", "--y", "y", "--x", "x", "--method", "naive", "--json")
+    assert code == 1
+    facts = json.loads(out)
+    assert facts["converged"] is False
+    assert facts["bse"] == [None, None]
+    assert err.startswith("zil: ConvergenceWarning: ")
+
+
+def test_fit_refuses(run, published):
+    bad(run("fit", published, "--y", "y"), "--loss")
+    bad(run("fit", published, "--loss", "cubic", "--y", "y"), "loss must be one of")
+    bad(run("fit", published, "--loss", "quantile:2", "--y", "y"), "tau")
+    bad(run("fit", published, "--loss", "squared", "--y", "z"), "'z'")
+    bad(run("fit", published, "--loss", "squared", "--y", "y", "--x", "a,c"), "'c'")
+    bad(run("fit", published, "--loss", "squared", "--y", "y", "--method", "magic"), "method")
+    bad(run("fit", published, "--loss", "logistic", "--y", "y", "--x", "a"), "y")
+    bad(run("fit", "nowhere.parquet", "--loss", "squared", "--y", "y"), "nowhere.parquet")
+
+
 def test_tradeoff(run):
     curve = zil.tradeoff(1, 0.5, 0.05)
     facts = json.loads(

@@ -1,4 +1,4 @@
-"""The command line: ``zil calibrate | release | report | fit | tradeoff | audit | demo``.
+"""The command line: ``zil calibrate | release | report | fit | tradeoff | demo``.
 
 Every command is a thin call of one public function.  Answers go to standard output, as text or,
 with ``--json``, as one JSON object (numbers that are not finite become null); everything else
@@ -79,6 +79,14 @@ def _progress(what: str) -> Iterator[Any]:
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextlib.contextmanager
+def _working(what: str) -> Iterator[None]:
+    """A spinner on a terminal, nothing elsewhere."""
+    console = Console(stderr=True)
+    with console.status(what) if console.is_terminal else contextlib.nullcontext():
+        yield
 
 
 def _plain(value: Any) -> Any:
@@ -353,6 +361,57 @@ def report(
         _print_markdown(released.report())
 
 
+@app.command()
+def fit(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A released file, CSV or Parquet.")],
+    loss: Annotated[str, typer.Option(help="squared, absolute, quantile:0.5, huber:1.345, logistic, ...")],
+    y: Annotated[str | None, typer.Option(help="Column of the response.")] = None,
+    x: Annotated[
+        str | None,
+        typer.Option(
+            help='Columns of the regressors, comma separated; all others by default, "" for an intercept only.'
+        ),
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="optimal, rb, dr, sdr, sl or naive.")] = None,
+    no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Fit no intercept.")] = False,
+    weights: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
+    ridge: Annotated[float, typer.Option(help="Ridge penalty on the coefficients.")] = 0.0,
+    seed: Annotated[int | None, typer.Option(help="Another second noise for the methods that draw one.")] = None,
+    threads: Threads = None,
+    json_output: Json = False,
+) -> int:
+    """Fit a model to a released file, with valid standard errors.
+
+    Example: zil fit public.csv --loss quantile:0.5 --y income --x age,town_size
+    """
+    with _working("fitting"):
+        result = zil.fit(
+            loss,
+            file,
+            y=y,
+            x=None if x is None else [name.strip() for name in x.split(",") if name.strip()],
+            method=method,
+            intercept=not no_intercept,
+            weights=weights,
+            ridge=ridge,
+            rng=seed,
+            n_threads=threads,
+        )
+    if json_output:
+        _print_json(result.to_dict())
+    else:
+        print(result.summary())
+    return 0 if result.converged else 1
+
+
+@app.command()
+def demo() -> None:
+    """The main job on real data: publish health records and analyse what was published."""
+    from zil.interfaces import demo as job
+
+    job.main()
+
+
 def _floats(option: str, text: str) -> list[float]:
     return [_number(option, part) for part in text.split(",") if part.strip()]
 
@@ -417,6 +476,8 @@ def main(arguments: list[str] | None = None) -> int:
     command = typer.main.get_command(app)
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
+        for kind in (zil.ConvergenceWarning, zil.PrivacyWarning):
+            warnings.simplefilter("always", kind)
         try:
             code = command.main(args=arguments, prog_name="zil", standalone_mode=False)
         except (ValueError, TypeError, OSError, ImportError) as error:
