@@ -19,7 +19,6 @@ from zil.release import sampler, ticks
 from zil.release.keystream import Key
 
 BATCH_ROWS = sampler.BATCH_ROWS
-_CHUNKS = BATCH_ROWS // sampling.CHUNK  # of the simulation kernel in a batch
 
 
 def _batches(
@@ -75,9 +74,8 @@ def simulated(
     """The same law from the fast kernel; ``key`` is public."""
 
     def add_noise(batch: int, counts: FloatArray) -> None:
-        first = batch * _CHUNKS
+        first = batch * BATCH_ROWS // sampling.CHUNK
         last = first + -(-len(counts) // sampling.CHUNK)
         sampling.add_noise(key, sampling.NOISE, zero_prob, scale, None, counts, counts, batch * BATCH_ROWS, first, last)
-        np.rint(counts, out=counts)
 
     return _batches(values, grid, add_noise, n_threads)
