@@ -269,7 +269,7 @@ def _code_classes(y: Any) -> tuple[FloatArray, tuple[Any, ...]]:
         raise ValueError("y has missing entries")
     labels = np.unique(values)
     if len(labels) == 1:
-        raise ValueError(f"y has a single class, {labels[0]!r}; two are needed")
+        raise ValueError(f"y has a single class, {labels.tolist()[0]!r}; two are needed")
     if len(labels) != 2:
         raise ValueError(f"y must have two classes, got {len(labels)}")
     return np.where(values == labels[1], 1.0, -1.0), tuple(labels.tolist())

@@ -161,11 +161,24 @@ def _line_search(
         order = np.argpartition(distance, size - 1)[:size] if size < len(distance) else np.arange(len(distance))
         order = order[np.argsort(distance[order], kind="stable")]
         after = slope + np.cumsum(jump[order])
-        # the smooth part is concave along the edge: it only lowers the slope, so earlier points cannot qualify
-        for j in np.flatnonzero((after >= 0.0) & (owner[order] >= 0)):
-            at = float(distance[order[j]])
-            if after[j] + smooth_change(at) >= 0.0:
-                return at, int(owner[order[j]])
+        # before the first of these the slope is negative whatever the (concave) smooth part adds
+        turns = np.flatnonzero((after >= 0.0) & (owner[order] >= 0))
+        low, high, step = -1, 0, 1
+        while high < len(turns):  # gallop to a kink behind which the slope is not negative
+            at = float(distance[order[turns[high]]])
+            if after[turns[high]] + smooth_change(at) >= 0.0:
+                break
+            low, high, step = high, high + step, 2 * step
+        if high < len(turns):
+            while high - low > 1:  # then the first such kink after one that fails: a local minimum on the edge
+                middle = (low + high) // 2
+                at = float(distance[order[turns[middle]]])
+                if after[turns[middle]] + smooth_change(at) >= 0.0:
+                    high = middle
+                else:
+                    low = middle
+            found = order[turns[high]]
+            return float(distance[found]), int(owner[found])
         if size == len(distance):
             return None
         size = min(len(distance), 16 * size)

@@ -269,29 +269,33 @@ def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: 
     last = max(1e-6, min(0.05, 4.0 * objective.n_params / n)) if objective.ridge == 0.0 else 1e-6
     last = coords.unit * (last if exact else 0.1)
     width, n_iter = 0.5 * coords.unit, 0
-    start_value = objective.value_gradient(coords.theta(z))[0]
-    start = coords.theta(z)
-    solution = Solution(start, start_value, 0, False, "")
+    stages: list[FloatArray] = []
     while True:
         solution = newton(objective.smoothed(width), coords, z, box, 1e-3 * width / coords.unit)
         n_iter += solution.n_iter
         if solution.message.startswith("box reached"):
             break
+        stages.append(solution.theta)
         z = coords.z(solution.theta)
         if width <= last:
             break
         width = max(last, 0.25 * width)
-    if solution.message.startswith("box reached"):
-        value = objective.value_gradient(solution.theta)[0]
+    value = objective.value_gradient(solution.theta)[0]
+    if solution.message.startswith("box reached") or objective.ridge > 0.0 or not exact:
         return replace(solution, value=value, n_iter=n_iter)
-    if objective.ridge > 0.0 or not exact:
-        value = objective.value_gradient(solution.theta)[0]
-        return replace(solution, value=value, n_iter=n_iter)
-    theta, value, pivots, optimal, message = polish.vertex_descent(objective, solution.theta, coords.matrix)
-    if value > start_value:  # never worse than the start
-        theta, value, more, optimal, message = polish.vertex_descent(objective, start, coords.matrix)
-        pivots += more
-    return Solution(theta, value, n_iter + pivots, optimal, message)
+    convex = all(part.a >= 0.0 and part.e >= 0.0 for part in objective.parts)
+    best: Solution | None = None
+    # a difference of convex functions has many vertices that are local minima: descend from the last stages, keep the lowest
+    for point in stages[-1:] if convex else stages[:-4:-1]:
+        theta, value, pivots, optimal, message = polish.vertex_descent(objective, point, coords.matrix)
+        n_iter += pivots
+        if best is None or (value < best.value and optimal >= best.converged):
+            best = Solution(theta, value, 0, optimal, message)
+        if not optimal and message.startswith("the objective falls"):
+            best = Solution(theta, value, 0, False, message)
+            break
+    assert best is not None
+    return replace(best, n_iter=n_iter)
 
 
 def recession(objective: IndexObjective) -> IndexObjective | None:
