@@ -1,6 +1,8 @@
 """Ticks from a key: exact integers, exact law, the same for every batch and thread count."""
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 from fractions import Fraction
@@ -41,7 +43,8 @@ def test_slow_path_agrees_with_the_fast_one():
     key = np.random.default_rng().bytes(32)
     scales = [2.0**20, 3.7, 2.0**44]
     fast = sampler.draw_ticks(key, 300, scales, 0.5)
-    assert fast.tolist() == [sampler.exact_row(key, i, scales, 2**63) for i in range(300)]
+    noise = sampler.TickNoise(key, scales, 0.5)
+    assert fast.tolist() == [noise.exact(i) for i in range(300)]
 
 
 @pytest.mark.parametrize("d", [1, 4, 6])
@@ -64,6 +67,13 @@ def test_keys_of_any_kind():
         a = sampler.draw_ticks(key, 50, [100.0], 0.1)
         assert key.secret == KEY
     np.testing.assert_array_equal(a, sampler.draw_ticks(bytearray(KEY), 50, [100.0], 0.1))
+
+
+def test_the_noise_of_a_key_does_not_travel():
+    noise = sampler.TickNoise(KEY, [100.0], 0.1)
+    for carry in (copy.deepcopy, pickle.dumps):  # a shallow copy shares the key
+        with pytest.raises(TypeError, match="neither copied nor pickled"):
+            carry(noise)
 
 
 def test_zero_probability_is_published_as_used():

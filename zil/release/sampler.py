@@ -7,7 +7,6 @@ decides the others.  There is no numerical delta.  The argument is in ``docs/cer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from math import inf, nextafter
 
@@ -46,6 +45,57 @@ def scale_in_ticks(scale: float, tick: float) -> float:
     return ratio if Fraction(ratio) >= exact else nextafter(ratio, inf)
 
 
+class TickNoise:
+    """Rows of noise in ticks, as a function of their number; the parameters are checked once, here.
+
+    Parameters
+    ----------
+    key : Key or 32 bytes
+        Secret; used for one release only.  Holding a Key, this object can be neither copied nor pickled.
+    scale_over_tick : array_like (d,)
+        Scale of each column in ticks, in [0, 2^44]; taken as exact (see `scale_in_ticks`).  A 0 gives zeros.
+    zero_prob : float
+        Probability of a zero row; `dyadic` tells the value used.
+    """
+
+    __slots__ = ("_all_zero", "_key", "_scales", "_threshold")
+
+    def __init__(self, key: Key | bytearray | bytes, scale_over_tick: ArrayLike, zero_prob: float) -> None:
+        self._key = key if isinstance(key, Key) else Key(bytearray(key))
+        self._scales = _validate.finite_array("scale_over_tick", scale_over_tick, 1)
+        if not ((self._scales >= 0) & (self._scales <= MAX_SCALE)).all():
+            raise ValueError(f"scale_over_tick must be in [0, 2**44], got {self._scales.tolist()}")
+        threshold = zero_threshold(zero_prob)
+        self._all_zero = threshold == _WORD
+        self._threshold = threshold - self._all_zero  # 2^64 has no room in a word
+
+    @property
+    def dim(self) -> int:
+        return len(self._scales)
+
+    def into(self, out: NDArray[np.int64], first_row: int) -> None:
+        """Write rows ``first_row ..`` into ``out`` (n, d)."""
+        undecided = np.empty(len(out), np.int64)
+        count = certified.fill(
+            self._key.secret, first_row, self._threshold, self._scales, out, undecided, self._all_zero
+        )
+        for row in undecided[:count].tolist():
+            out[row] = self.exact(first_row + row)
+
+    def exact(self, row: int) -> list[int]:
+        """One row by the slow path alone; zero rows do the same work."""
+        width = certified.words_per_row(self.dim)
+
+        def words(level: int) -> list[int]:
+            drawn = np.empty(width, np.uint64)
+            certified.stream(self._key.secret, certified.level_nonce(level), row * width, drawn)
+            return drawn.tolist()
+
+        ticks = slowpath.ticks(words, self._scales.tolist())
+        zero = self._all_zero or words(0)[0] < self._threshold
+        return [0 if zero else tick for tick in ticks]
+
+
 def draw_ticks(
     key: Key | bytearray | bytes,
     n: int,
@@ -62,14 +112,10 @@ def draw_ticks(
 
     Parameters
     ----------
-    key : Key or 32 bytes
-        Secret; used for one release only.
+    key, scale_over_tick, zero_prob
+        As for `TickNoise`.
     n : int
         Number of rows.
-    scale_over_tick : array_like (d,)
-        Scale of each column in ticks, in [0, 2^44]; taken as exact (see `scale_in_ticks`).  A 0 gives zeros.
-    zero_prob : float
-        Probability of a zero row; `dyadic` tells the value used.
     first_row : int
         Number of the first row within the release, below 2^48.
     n_threads : int, optional
@@ -85,49 +131,19 @@ def draw_ticks(
     ValueError, TypeError
         For parameters outside their range; nothing was drawn then.
     """
-    secret = key.secret if isinstance(key, Key) else key
-    if len(secret) != KEY_BYTES:
-        raise ValueError(f"key must have {KEY_BYTES} bytes, got {len(secret)}")
+    noise = TickNoise(key, scale_over_tick, zero_prob)
     rows = _validate.integer("n", n, 0)
     start = _validate.integer("first_row", first_row, 0)
     if start + rows > 2**48:
         raise ValueError(f"a release has at most 2**48 rows, got first_row + n = {start + rows}")
-    scales = _validate.finite_array("scale_over_tick", scale_over_tick, 1)
-    if not ((scales >= 0) & (scales <= MAX_SCALE)).all():
-        raise ValueError(f"scale_over_tick must be in [0, 2**44], got {scales.tolist()}")
-    threshold = zero_threshold(zero_prob)
-    all_zero = threshold == _WORD
-    if all_zero:
-        threshold -= 1
-    out = np.empty((rows, len(scales)), np.int64)
+    out = np.empty((rows, noise.dim), np.int64)
 
     def task(first: int, last: int) -> None:
-        undecided = np.empty(min(BATCH_ROWS, rows), np.int64)
-        for batch in range(first, last):
-            low = batch * BATCH_ROWS
-            part = out[low : low + BATCH_ROWS]
-            count = certified.fill(secret, start + low, threshold, scales, part, undecided, all_zero)
-            for row in undecided[:count].tolist():
-                part[row] = exact_row(secret, start + low + row, scales.tolist(), threshold, all_zero)
+        for low in range(first * BATCH_ROWS, min(last * BATCH_ROWS, rows), BATCH_ROWS):
+            noise.into(out[low : low + BATCH_ROWS], start + low)
 
     _threads.run_chunks(task, -(-rows // BATCH_ROWS), n_threads)
     return out
-
-
-def exact_row(
-    key: bytearray | bytes, row: int, scale_over_tick: Sequence[float], threshold: int, all_zero: bool = False
-) -> list[int]:
-    """One row by the slow path alone; zero rows do the same work."""
-    width = certified.words_per_row(len(scale_over_tick))
-
-    def words(level: int) -> list[int]:
-        drawn = np.empty(width, np.uint64)
-        certified.stream(key, certified.level_nonce(level), row * width, drawn)
-        return drawn.tolist()
-
-    ticks = slowpath.ticks(words, scale_over_tick)
-    zero = all_zero or words(0)[0] < threshold
-    return [0 if zero else tick for tick in ticks]
 
 
 # Key 00 01 .. 1f, probability 1/4, from tools/make_certified_vectors.py's oracle; the last row needs the slow path.
