@@ -55,9 +55,12 @@ def certified(
     ``scale`` (d,) is in ticks; ``first_row`` is the number of the first row within the release.
     """
 
+    noise = sampler.TickNoise(key, scale, zero_prob)
+
     def add_noise(batch: int, counts: FloatArray) -> None:
-        start = first_row + batch * BATCH_ROWS
-        counts += sampler.draw_ticks(key, len(counts), scale, zero_prob, first_row=start, n_threads=1)
+        drawn = np.empty(counts.shape, np.int64)
+        noise.into(drawn, first_row + batch * BATCH_ROWS)
+        counts += drawn
 
     return _batches(values, grid, add_noise, n_threads)
 
