@@ -1,5 +1,7 @@
 """What child processes run in tests/test_threads.py; a module of its own, so that a spawned child can import it."""
 
+import numpy as np
+
 import zil
 
 ROWS = 20_000
@@ -15,3 +17,16 @@ def draw_into(queue, n_threads):
 
 def fresh_into(queue):
     queue.put(zil.SymmetricLaplace(2).rvs(50).tolist())
+
+
+def fit(n_threads):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (ROWS, 3))
+    y = x.sum(axis=1) + rng.normal(size=ROWS)
+    published = x + zil.ZeroInflatedLaplace(0.3, dim=3).rvs(ROWS, rng=1)
+    noise = zil.Noise(0.3, [1.0, 1.0, 1.0, 0.0])
+    return zil.fit("logistic", np.column_stack([published, y > 0]), y=3, noise=noise, method="rb", n_threads=n_threads)
+
+
+def fit_into(queue, n_threads):
+    queue.put(fit(n_threads).params.tobytes())

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from children import draw, draw_into, fresh_into
+from children import draw, draw_into, fit, fit_into, fresh_into
 
 import zil
 from zil import _threads
@@ -33,6 +33,23 @@ def test_processes_after_threads(method):
     finally:
         child.kill()
     assert draw(4) == expected
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_fits_in_processes_after_a_fit(method):
+    """The fit of a parent that used four threads, again in two children at once: no hang, the same bytes."""
+    expected = fit(4).params.tobytes()
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    children = [context.Process(target=fit_into, args=(queue, n_threads)) for n_threads in (1, 4)]
+    for child in children:
+        child.start()
+    try:
+        assert [queue.get(timeout=TIMEOUT) for _ in children] == [expected] * 2
+    finally:
+        for child in children:
+            child.kill()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
