@@ -174,7 +174,7 @@ class TestC26Shapes:
 
     @pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
     def test_empty(self, shape):
-        with pytest.raises(ValueError, match="no rows|no columns"):
+        with pytest.raises(ValueError, match=r"no rows|no columns"):
             zil.fit("squared", np.zeros(shape), y=np.zeros(shape[0]))
 
     def test_one_row(self):
@@ -241,7 +241,7 @@ class TestC39Rank:
     def test_dependent_columns_are_named(self):
         x = np.arange(6.0)
         frame = pd.DataFrame({"one": x, "two": 2 * x})
-        with pytest.raises(ValueError, match="rank deficient.*two"):
+        with pytest.raises(ValueError, match=r"rank deficient.*two"):
             zil.fit("squared", frame, y=2 * x + 1)
         for scale in (1e-8, 1e8):
             with pytest.raises(ValueError, match="rank deficient"):

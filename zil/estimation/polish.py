@@ -93,30 +93,6 @@ class _Kinks:
         return out
 
 
-def _basis(kinks: _Kinks, t: FloatArray, weight: FloatArray) -> NDArray[np.intp] | None:
-    """Rows nearest to their kink that are linearly independent; None if there are not p of them."""
-    p = kinks.objective.n_params
-    usable = np.flatnonzero(weight > 0.0)
-    size = min(len(usable), 20 * p)
-    while True:
-        near = usable[np.argsort(np.abs(t[usable]), kind="stable")[:size]]
-        rows = kinks.rows(0, near)
-        chosen: list[int] = []
-        frame = np.zeros((0, p))
-        for index, row in zip(near, rows, strict=True):
-            rest = row - frame.T @ (frame @ row)
-            rest -= frame.T @ (frame @ rest)
-            norm = float(np.linalg.norm(rest))
-            if norm > 1e-6 * float(np.linalg.norm(row)):
-                frame = np.vstack([frame, rest / norm])
-                chosen.append(int(index))
-                if len(chosen) == p:
-                    return np.array(chosen)
-        if size == len(usable):
-            return None
-        size = min(len(usable), 10 * size)
-
-
 def _breakpoints(
     kinks: _Kinks,
     arguments: list[FloatArray],
@@ -185,6 +161,35 @@ def _line_search(
     return None
 
 
+def _first_vertex(kinks: _Kinks, z: FloatArray, weights: list[FloatArray]) -> tuple[FloatArray, NDArray[np.intp]] | str:
+    """From any point to a vertex without going up: p line searches, each along the steepest direction that keeps
+    the rows already active at their kink, so each adds an independent row.
+
+    (Solving for the p rows nearest to their kink instead can jump far: with a margin loss p rows of one class
+    meet where all slopes are 0.)
+    """
+    p = len(z)
+    active = np.empty(0, dtype=np.intp)
+    for _ in range(p):
+        arguments = [kinks.argument(k, z) for k in range(len(kinks.parts))]
+        arguments[0][active] = 0.0
+        gradient = kinks.gradient(arguments, z, active)
+        free = np.eye(p)
+        if len(active):
+            frame = np.linalg.qr(kinks.rows(0, active).T, mode="complete")[0]
+            free = frame[:, len(active) :]
+        along = free.T @ gradient
+        size = float(np.linalg.norm(along))
+        direction = -free @ (along / size) if size > 0.0 else free[:, 0]
+        points = _breakpoints(kinks, arguments, weights, direction, active)
+        found = _line_search(kinks, z, direction, float(gradient @ direction), points)
+        if found is None:
+            return "the objective falls without end"
+        z = z + found[0] * direction
+        active = np.append(active, found[1])
+    return z, active
+
+
 def vertex_descent(
     objective: IndexObjective, theta: FloatArray, matrix: FloatArray
 ) -> tuple[FloatArray, float, int, bool, str]:
@@ -210,11 +215,11 @@ def vertex_descent(
     kinks = _Kinks(objective, kinked, smooth, matrix)
     weights = [kinks.weight(part) for part in kinked]
     z: FloatArray = np.asarray(np.linalg.solve(matrix, theta), dtype=np.float64)
-    arguments = [kinks.argument(k, z) for k in range(len(kinked))]
-    active = _basis(kinks, arguments[0], weights[0])
-    if active is None:
-        return theta, objective.value_gradient(theta)[0], 0, False, "fewer independent rows than parameters"
-    z, arguments = _to_vertex(kinks, z, active)
+    first = _first_vertex(kinks, z, weights)
+    if isinstance(first, str):
+        return theta, objective.value_gradient(theta)[0], 0, False, first
+    z, arguments = _to_vertex(kinks, *first)
+    active = first[1]
     spread = float(np.median(np.abs(arguments[0]))) or 1.0
     if np.count_nonzero(np.abs(arguments[0]) <= 1e-12 * spread) > len(active):
         shift = np.random.Generator(np.random.Philox(0))
@@ -239,7 +244,7 @@ def vertex_descent(
         points = _breakpoints(kinks, arguments, weights, direction, active)
         found = _line_search(kinks, z, direction, float(slopes[best]), points)
         if found is None:
-            message = "the objective falls without end along an edge"
+            message = "the objective falls without end"
             break
         pivots += 1
         z = z + found[0] * direction

@@ -285,7 +285,7 @@ def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: 
         return replace(solution, value=value, n_iter=n_iter)
     convex = all(part.a >= 0.0 and part.e >= 0.0 for part in objective.parts)
     best: Solution | None = None
-    # a difference of convex functions has many vertices that are local minima: descend from the last stages, keep the lowest
+    # a difference of convex functions has many vertices that are local minima: keep the lowest of a few
     for point in stages[-1:] if convex else stages[:-4:-1]:
         theta, value, pivots, optimal, message = polish.vertex_descent(objective, point, coords.matrix)
         n_iter += pivots
