@@ -115,9 +115,8 @@ def numbers(fields: list[bytes], name: str) -> FloatArray:
         Something is not a number: the column is named, the text is not.
     """
     try:
-        joined = np.array(fields, dtype=np.bytes_)
-        if not any(b"_" in field for field in fields):
-            return joined.astype(np.float64)
+        if b"_" not in b" ".join(fields):  # float() would read 1_0 as ten
+            return np.array(fields, dtype=np.bytes_).astype(np.float64)
     except ValueError:
         pass
     return np.array([_number(text(field).strip(), name) for field in fields])

@@ -186,7 +186,7 @@ class Ledger:
         before = self._db.total_changes
         self._db.executemany("INSERT OR IGNORE INTO rows VALUES (?, ?)", [(mac, release_id) for mac in macs])
         taken = self._db.total_changes - before
-        return taken, sum(self.owned(macs, release_id)) > taken
+        return taken, taken < len(macs) and sum(self.owned(macs, release_id)) > taken
 
     def rename_rows(self, old: str, new: str) -> None:
         """Rows claimed under a provisional name get the release's own."""

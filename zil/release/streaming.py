@@ -116,11 +116,15 @@ class CsvForm:
     def writer(self, handle: IO[bytes]) -> _CsvWriter:
         return _CsvWriter(self, handle)
 
-    def line(self, record: csvfile.Record, published: list[float]) -> bytes:
-        fields = list(record[0])
-        for k, value in zip(self._noised, published, strict=True):
-            fields[k] = repr(value).encode("ascii")
-        return b",".join(fields[k] for k in self._kept) + record[1]
+    def lines(self, records: list[csvfile.Record], published: FloatArray) -> bytes:
+        """The records with the noised fields replaced, as they go to the file."""
+        texts = [[repr(value).encode("ascii") for value in column] for column in published.T.tolist()]
+        for k, column in zip(self._noised, texts, strict=True):
+            for (fields, _), field in zip(records, column, strict=True):
+                fields[k] = field
+        if len(self._kept) == len(self.names):
+            return b"".join([b",".join(fields) + end for fields, end in records])
+        return b"".join([b",".join([fields[k] for k in self._kept]) + end for fields, end in records])
 
     def top(self) -> bytes:
         return self._header + (self._end or b"\n")
@@ -149,8 +153,7 @@ class _CsvWriter:
             self._put(self._form.top())
         if not self._last.endswith(b"\n"):  # the last line so far had no end
             self._put(b"\n")
-        lines = zip(rest, published.tolist(), strict=True)
-        self._put(b"".join(self._form.line(record, values) for record, values in lines))
+        self._put(self._form.lines(rest, published))
 
     def finish(self, described: dict[str, Any]) -> dict[str, Any]:
         return {**described, **self._sink.digest()}
