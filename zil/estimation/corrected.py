@@ -14,8 +14,12 @@ from zil.estimation import corrections, data
 from zil.estimation import losses as loss_module
 from zil.estimation.losses import Loss
 from zil.estimation.objective import IndexObjective, Part, Rows
+from zil.estimation.rowwise import RowLoss, RowObjective
 from zil.privacy.doubling import double
 from zil.privacy.noise import Noise
+
+# Second noises averaged by "rb" where the smoothed loss is not known.
+RB_COPIES = 16
 
 
 def check_method(loss: Loss, method: str, sample: data.Sample) -> str:
@@ -58,6 +62,14 @@ def index_objective(
         Doubly randomised rows; default: drawn here (``copies`` of them) if the method needs them.
     """
     zero_prob = 1.0 if sample.zero_prob is None else sample.zero_prob
+    kind: type[IndexObjective] = IndexObjective
+    if isinstance(loss, RowLoss):
+        kind = RowObjective
+        if method in ("rb", "optimal") and not loss.exact_rb:
+            # no smoothed loss: the mean of DR over many second noises, in pairs of opposite sign
+            method = "dr"
+            if second is None and sample.noised:
+                second = antithetic(sample, max(copies, RB_COPIES), rng, n_threads)
     rows = corrections.correction(method, zero_prob)
     first = Rows(np.ascontiguousarray(sample.x.T), np.ascontiguousarray(sample.y), sample.weights)
     parts: list[Part] = []
@@ -75,7 +87,7 @@ def index_objective(
             for x2, y2 in second
         )
     noise = np.concatenate([np.zeros(int(intercept)), sample.scale**2])
-    return IndexObjective(
+    return kind(
         loss=loss,
         parts=tuple(parts),
         noise=noise,
@@ -101,6 +113,19 @@ def doubled(
     scale = np.append(sample.scale, sample.scale_y)
     stack = double(joined, zero_prob, scale, copies=copies, rng=rng, n_threads=n_threads)
     return [(np.ascontiguousarray(both[:, :-1]), np.ascontiguousarray(both[:, -1])) for both in stack]
+
+
+def antithetic(
+    sample: data.Sample, copies: int, rng: Any = None, n_threads: int | None = None
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Doubly randomised versions in pairs ``x1 + S``, ``x1 - S``; an odd count is rounded up."""
+    half = doubled(sample, (copies + 1) // 2, rng, n_threads)
+    noised_y = sample.scale_y > 0.0
+    return [
+        pair
+        for x2, y2 in half
+        for pair in ((x2, y2), (2.0 * sample.x - x2, 2.0 * sample.y - y2 if noised_y else sample.y))
+    ]
 
 
 class CorrectedLoss:
@@ -176,15 +201,17 @@ class CorrectedLoss:
         features = _tables.to_float(X1, names)
         if n == 0:
             raise ValueError("X1 has no rows")
+        column = getattr(y, "name", None)
         if y is None:
             if len(names) != 1:
                 raise ValueError("y is missing")
             y, features = features[:, 0], np.empty((n, 0))
-            names = []
+            column, names = names[0], []
         elif not isinstance(X1, (np.ndarray, list, tuple)) and not isinstance(y, (np.ndarray, list, tuple)):
             _tables.same_rows(X1, y, "X1 and y")
+        data.check_location(self.loss, names)
         coded, classes = self.loss.code_response(data.column_vector("y", y, n))
-        scale, scale_y, zero_prob = _split_noise(noise, names, y, self.loss)
+        scale, scale_y, zero_prob = _split_noise(noise, names, column, self.loss)
         self._sample = data.Sample(
             x=features,
             y=coded,
@@ -194,7 +221,7 @@ class CorrectedLoss:
             zero_prob=zero_prob,
             weights=None if weights is None else data._weights(weights, None, X1, n),
             classes=classes,
-            columns=[*names, getattr(y, "name", None)],
+            columns=[*names, column],
         )
         self.method = check_method(self.loss, method, self._sample)
         second = None if X2 is None else self._second(X1, X2)
@@ -288,7 +315,9 @@ class CorrectedLoss:
         return float(sums[0]), sums[1:], total
 
 
-def _split_noise(noise: Noise | None, names: list[Any], y: Any, loss: Loss) -> tuple[FloatArray, float, float | None]:
+def _split_noise(
+    noise: Noise | None, names: list[Any], name_y: Any, loss: Loss
+) -> tuple[FloatArray, float, float | None]:
     """Scales of X1's columns and of y."""
     if noise is None:
         return np.zeros(len(names)), 0.0, None
@@ -297,7 +326,6 @@ def _split_noise(noise: Noise | None, names: list[Any], y: Any, loss: Loss) -> t
     given = noise.scale
     scale_y = 0.0
     if isinstance(given, dict):
-        name_y = getattr(y, "name", None)
         unknown = [name for name in given if name not in names and name != name_y]
         if unknown:
             raise _validate.SchemaError(f"noise names columns that X1 and y do not have: {unknown}")

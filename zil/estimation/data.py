@@ -140,6 +140,7 @@ def sample(
         raise ValueError("x has no columns; x=[] fits an intercept only (a location)")
     if y_column is not None and y_column in x_columns:
         raise ValueError(f"column {y_column!r} is both y and x")
+    check_location(loss, x_columns)
     features = _tables.to_float(table, x_columns, what="x column") if x_columns else np.empty((n, 0))
     if n == 0:
         raise ValueError("the table has no rows")
@@ -162,6 +163,12 @@ def sample(
         classes=classes,
         columns=[*x_columns, y_column],
     )
+
+
+def check_location(loss: Loss, x_columns: Sequence[Any]) -> None:
+    """A location loss takes no features."""
+    if loss.location and len(x_columns):
+        raise ValueError(f"{loss.name} is a loss of one column: use x=[] and y=<the column>, got x={list(x_columns)!r}")
 
 
 def _scales(

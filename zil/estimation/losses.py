@@ -37,12 +37,18 @@ class Loss:
         Slopes of ``phi(t)/t`` at +inf and -inf when growth is at most linear.
     classifier : bool
         The response has two classes, coded -1 and 1.
+    location : bool
+        The loss is of one column alone: no features.
+    free : bool
+        Parameters are not an intercept and coefficients: no standardised coordinates.
     """
 
     block: ClassVar[str]
     smooth: ClassVar[bool] = False
     kinked: ClassVar[bool] = False
     classifier: ClassVar[bool] = False
+    location: ClassVar[bool] = False
+    free: ClassVar[bool] = False
 
     @property
     def affine(self) -> tuple[float, float, float, float, float]:
@@ -63,6 +69,10 @@ class Loss:
     def mean(self, eta: FloatArray) -> FloatArray:
         """What ``Fit.predict`` returns for an index: the index itself unless a class says otherwise."""
         return eta
+
+    def target(self, response: FloatArray) -> FloatArray:
+        """What an intercept alone would estimate the middle of: its spread is the natural unit of the index."""
+        return response
 
     def code_response(self, y: Any) -> tuple[FloatArray, tuple[Any, ...] | None]:
         """Response as floats, and the two classes of a classifier (else None).
@@ -275,6 +285,8 @@ def _code_classes(y: Any) -> tuple[FloatArray, tuple[Any, ...]]:
     return np.where(values == labels[1], 1.0, -1.0), tuple(labels.tolist())
 
 
+from zil.estimation.location import Mean  # noqa: E402  built on the classes above
+
 REGISTRY: dict[str, type[Loss]] = {
     "squared": Squared,
     "absolute": Absolute,
@@ -284,6 +296,7 @@ REGISTRY: dict[str, type[Loss]] = {
     "hinge": Hinge,
     "squared_hinge": SquaredHinge,
     "poisson": Poisson,
+    "mean": Mean,
 }
 
 
@@ -300,7 +313,7 @@ def resolve(loss: Any) -> Loss:
             if not constant:
                 return kind()
             try:
-                return kind(float(constant))  # type: ignore[call-arg]
+                return kind(constant if kind is Mean else float(constant))  # type: ignore[call-arg]
             except (ValueError, TypeError) as error:
                 raise ValueError(f"loss {loss!r}: {error}") from None
         raise ValueError(f"loss must be one of {', '.join(REGISTRY)} (with ':constant'), got {loss!r}")

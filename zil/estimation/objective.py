@@ -66,6 +66,19 @@ class Part:
     q0: float = 0.0
     kappa: float = 0.0
 
+    def block(self, rows: slice) -> Part:
+        """The same term on a range of rows."""
+        own = self.rows
+        return replace(
+            self,
+            rows=Rows(
+                own.features[:, rows],
+                None if own.response is None else own.response[rows],
+                None if own.weights is None else own.weights[rows],
+                None if own.index is None else own.index[rows],
+            ),
+        )
+
 
 @functools.cache
 def _softplus_taylor() -> FloatArray:

@@ -64,6 +64,8 @@ class Coordinates:
 
 def coordinates(objective: IndexObjective) -> Coordinates:
     """Coordinates from the first data set of the objective."""
+    if objective.loss.free:
+        return Coordinates(np.eye(objective.n_params), 1.0)
     rows = objective.parts[0].rows
     features = rows.features
     weights = None if rows.weights is None else np.abs(rows.weights)
@@ -86,7 +88,7 @@ def coordinates(objective: IndexObjective) -> Coordinates:
         matrix[0, 1:] = -centre / spread
     unit = 1.0
     if not objective.loss.classifier and objective.loss.affine[1] != 0.0 and rows.response is not None:
-        response = rows.response
+        response = objective.loss.target(rows.response)
         middle = float(mean(response)) if objective.intercept else 0.0
         unit = math.sqrt(max(float(mean((response - middle) ** 2)), 0.0)) or abs(middle) or 1.0
     return Coordinates(matrix, unit)
@@ -233,7 +235,7 @@ def minimise(
     if start is None:
         z = np.zeros(objective.n_params)
         if objective.intercept and coords.unit != 1.0 and objective.parts[0].rows.response is not None:
-            z[0] = float(np.median(objective.parts[0].rows.response))
+            z[0] = float(np.median(objective.loss.target(objective.parts[0].rows.response)))
         if naive is not None:
             z = coords.z(minimise(naive, box=box).theta)
     else:
@@ -259,7 +261,7 @@ def _offset(objective: IndexObjective) -> float:
     response = objective.parts[0].rows.response
     if objective.loss.classifier or response is None or not len(response):
         return 0.0
-    return float(np.abs(response).max())
+    return float(np.abs(objective.loss.target(response)).max())
 
 
 def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: Box, exact: bool) -> Solution:

@@ -1,0 +1,131 @@
+"""Corrected objectives of losses that are evaluated in numpy, row by row.
+
+The compiled objective (objective.py) knows one scalar function of one index.  Losses of a location
+(``Mean``), of a user's scalar function (``Index``) or of anything at all (``Custom``) answer for whole
+blocks of rows instead; everything else -- terms, weights, copies, truncation, solvers, inference -- is shared.
+
+Design: a subclass that replaces the one method that calls the kernel, so no caller asks which kind it holds.
+Derivatives beyond the first come from central differences of the mean score: p is small, and a user's
+second derivative would be wrong more often than a difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from zil._validate import FloatArray
+from zil.estimation.losses import Loss
+from zil.estimation.objective import IndexObjective, Part
+
+# Central differences: relative steps for a first derivative of a value and of a gradient.
+STEP = float(np.finfo(float).eps) ** (1 / 3)
+# Rows evaluated at once.
+BLOCK = 1 << 16
+
+
+@dataclass(frozen=True)
+class RowLoss(Loss):
+    """A loss that evaluates blocks of rows.
+
+    Attributes
+    ----------
+    exact_rb : bool
+        The Laplace-smoothed loss is known; else "rb" is DR averaged over antithetic copies of the second noise.
+    """
+
+    block: ClassVar[str] = "rows"
+
+    @property
+    def exact_rb(self) -> bool:
+        return False
+
+    @property
+    def affine(self) -> tuple[float, float, float, float, float]:
+        return (0.0, 0.0, 0.0, 0.0, 0.0)
+
+    def defined(self, q: float) -> bool:
+        """False if the loss smoothed by Laplace noise of squared scale q has no expectation."""
+        del q
+        return True
+
+    def rows(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
+        """Values (n,) and scores (n, p) of one term, row weights left out."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class RowObjective(IndexObjective):
+    """An ``IndexObjective`` whose rows are evaluated by the loss itself.
+
+    Attributes
+    ----------
+    size : int
+        Number of parameters; -1: intercept and one per feature.
+    """
+
+    size: int = -1
+
+    @property
+    def n_params(self) -> int:
+        return self.size if self.size >= 0 else super().n_params
+
+    def defined(self, theta: FloatArray) -> bool:
+        loss = self.loss
+        assert isinstance(loss, RowLoss)
+        q = self.index_noise(theta) if self.size < 0 else 0.0
+        return all(part.e == 0.0 or loss.defined(part.q0 + part.kappa * q) for part in self.parts)
+
+    def _run(self, name: str, part: Part, theta: FloatArray, width: int, scores: FloatArray | None) -> FloatArray:
+        loss = self.loss
+        assert isinstance(loss, RowLoss)
+        n = part.rows.features.shape[1]
+        sums = np.zeros(width)
+        for first in range(0, n, BLOCK):
+            block = slice(first, min(first + BLOCK, n))
+            value, score = loss.rows(part if n <= BLOCK else part.block(block), theta, self)
+            if part.rows.weights is not None:
+                weights = part.rows.weights[block]
+                value, score = value * weights, score * weights[:, None]
+            sums[0] += value.sum()
+            sums[1:] += score.sum(axis=0)
+            if scores is not None:
+                scores[block] += score
+        return sums
+
+    def hessian(self, theta: FloatArray) -> FloatArray:
+        """Second derivative by central differences of the gradient, shape (p, p)."""
+        theta = np.ascontiguousarray(theta, dtype=np.float64)
+        return symmetric_difference(lambda at: self.value_gradient(at)[1], theta, self.steps(theta))
+
+    def steps(self, theta: FloatArray) -> FloatArray:
+        """Steps of a central difference in each parameter: small beside its natural unit."""
+        unit = np.ones(self.n_params)
+        if self.size < 0:
+            features = self.parts[0].rows.features
+            size = np.sqrt((features**2).mean(axis=1)) if features.shape[1] else np.ones(len(features))
+            unit[int(self.intercept) :] = 1.0 / np.where(size > 0.0, size, 1.0)
+        return np.asarray(STEP * np.maximum(np.abs(theta), unit))
+
+
+def symmetric_difference(
+    function: Callable[[FloatArray], FloatArray], theta: FloatArray, steps: FloatArray
+) -> FloatArray:
+    """Jacobian of a gradient, made symmetric."""
+    p = len(theta)
+    out = np.empty((p, p))
+    for j in range(p):
+        shift = np.zeros(p)
+        shift[j] = steps[j]
+        high, low = theta + shift, theta - shift
+        out[j] = (function(high) - function(low)) / (high[j] - low[j])
+    return 0.5 * (out + out.T)
+
+
+def smoothing_scale(part: Part, noise: float) -> float:
+    """Scale of the Laplace noise that a smoothed term averages over."""
+    return math.sqrt(part.q0 + part.kappa * noise)
