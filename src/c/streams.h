@@ -9,10 +9,10 @@
  * Design: xoshiro256++ (Blackman and Vigna 2021) in eight interleaved lanes.  The 8 x 4 state
  * words of a chunk are the words 32 chunk .. 32 chunk + 31 of a ChaCha20 key stream (chacha.h) with
  * the domain in its nonce, so states of different lanes, chunks, domains and keys are unrelated:
- * some two of 2^40 lane streams of 2^30 words overlap with probability 2^-146.  Measured on one AVX-512 core, ns per word: these lanes 0.30 (AVX2 0.49,
- * SSE2 0.98) against 2.0 for numpy's PCG64; Philox needs 64-bit high products, which do not
- * vectorise, and ChaCha8 three times the operations.  xoshiro is not cryptographic: a trusted
- * release has its own key stream.
+ * some two of 2^40 lane streams of 2^30 words overlap with probability 2^-146.  Measured on one
+ * core, ns per word: these lanes 0.30 (AVX2 0.49, SSE2 0.98) against 2.0 for numpy's PCG64; Philox
+ * needs 64-bit high products, which do not vectorise, and ChaCha8 three times the operations.
+ * xoshiro is not cryptographic: a trusted release has its own key stream.
  *
  * The functions are for files compiled once per instruction set (isa.h).
  */

@@ -13,6 +13,8 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import zil
@@ -324,3 +326,22 @@ def test_arguments_are_copied():
     scale[0] = 100
     law.cov[0, 0] = 50
     assert law.rvs(10, rng=1).tobytes() == before.tobytes()
+
+
+@given(
+    scale=st.lists(st.floats(0, 1e300), min_size=1, max_size=40),
+    zero_prob=st.floats(0, 1),
+    size=st.integers(0, 300),
+    seed=st.integers(0, 2**128),
+)
+@settings(max_examples=150, deadline=None)
+def test_any_law_draws_finite_rows(scale, zero_prob, size, seed):
+    """Finite, all columns zero together (but for scale 0), the zero rows of the law without an atom masked."""
+    law = zil.ZeroInflatedLaplace(zero_prob, scale=scale)
+    rows = law.rvs(size, rng=seed)
+    assert np.isfinite(rows).all()
+    assert rows.shape == (size, len(scale))
+    whole = zil.SymmetricLaplace(scale=scale).rvs(size, rng=seed)
+    live = (rows != 0).any(axis=1)
+    assert (rows[live] == whole[live]).all()
+    assert not rows[:, np.array(scale) == 0].any()
