@@ -1,4 +1,4 @@
-"""Write the map of the tree, one line per file, into docs/contributing.md.
+"""Write the map of the tree, one line per file, into README.md.
 
     python3 tools/make_map.py            write it
     python3 tools/make_map.py --check    fail if it is not up to date
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "contributing.md"
+PAGE = ROOT / "README.md"
 BEGIN, END = "<!-- map: made by tools/make_map.py -->", "<!-- end of map -->"
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -99,7 +99,7 @@ def main() -> int:
     new = page()
     if "--check" in sys.argv[1:]:
         if new != PAGE.read_text(encoding="utf-8"):
-            print("docs/contributing.md: the map is out of date; run python3 tools/make_map.py")
+            print("README.md: the map is out of date; run python3 tools/make_map.py")
             return 1
         return 0
     PAGE.write_text(new, encoding="utf-8")

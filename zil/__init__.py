@@ -1,6 +1,8 @@
 """zil: publish a numeric table under local differential privacy, and fit what was published."""
 
+import importlib
 import sys
+from typing import Any
 
 from zil._build import build_info
 from zil._validate import ConvergenceWarning, PrivacyWarning, SchemaError
@@ -43,3 +45,10 @@ __all__ = [
 
 # zil.losses lives with the estimators; `from zil.losses import Quantile` works all the same
 sys.modules["zil.losses"] = losses
+
+
+def __getattr__(name: str) -> Any:
+    """``zil.sklearn`` needs scikit-learn, so it is imported when it is first used."""
+    if name == "sklearn":
+        return importlib.import_module("zil.sklearn")
+    raise AttributeError(f"module 'zil' has no attribute {name!r}")
