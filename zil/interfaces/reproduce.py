@@ -25,8 +25,8 @@ import numpy as np
 
 from zil import _validate
 from zil._validate import ConvergenceWarning, FloatArray
-from zil.estimation import losses
 from zil.estimation.fit import fit
+from zil.estimation.location import Mean
 from zil.interfaces import simulation
 from zil.privacy.noise import Noise
 
@@ -106,7 +106,7 @@ def _location(sizes: tuple[int, ...], estimators: tuple[str, ...], rng: np.rando
     for i, (name, (zero_prob, scale)) in enumerate(settings):
         g, truth = FUNCTIONS[name]
         noise = Noise(zero_prob, scale)
-        loss = losses.Mean(g)
+        loss = Mean(g)
         for j, n in enumerate(sizes):
             column = published[zero_prob, scale][:n]
             for k, method in enumerate(estimators):
