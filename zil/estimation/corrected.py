@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from zil import _tables, _validate
 from zil._validate import FloatArray
-from zil.estimation import corrections, data
+from zil.estimation import corrections, data, support
 from zil.estimation import losses as loss_module
 from zil.estimation.losses import Loss
 from zil.estimation.objective import IndexObjective, Part, Rows
@@ -31,6 +32,7 @@ def check_method(loss: Loss, method: str, sample: data.Sample) -> str:
         Unknown method, SL or SDR for a loss that is not twice differentiable, DR or RB at ``zero_prob = 0``.
     """
     method = _validate.choice("method", method, corrections.METHODS)
+    loss.check_response(sample.y, sample.scale_y > 0.0)
     if not sample.noised or sample.zero_prob is None:
         return "naive"
     if method in corrections.NEED_SMOOTH and not loss.smooth:
@@ -91,7 +93,8 @@ def index_objective(
         loss=loss,
         parts=tuple(parts),
         noise=noise,
-        noise_response=sample.scale_y**2,
+        # the contrast of a residual; a response that is not part of the argument enters linearly or not at all
+        noise_response=sample.scale_y**2 if loss.affine[1] != 0.0 else 0.0,
         intercept=intercept,
         n_rows=len(sample.y),
         total=float(len(sample.y) if sample.weights is None else sample.weights.sum()),
@@ -147,7 +150,8 @@ class CorrectedLoss:
     noise : zil.Noise, optional
         None: clean data, the ordinary M-estimator.  A dictionary scale goes by column name of X1 (and the
         name of y, if it is a named series); an array has one entry per column of X1, or one more for y.
-    method : {"rb", "dr", "sdr", "sl", "naive"}
+    method : {"rb", "dr", "sdr", "sl", "naive", "optimal"}
+        "optimal" adds truncated versions of the loss with weights from a pilot fit (mathematics 4.4); it needs bounds.
     X2 : array of shape (n, d) or (copies, n, d), optional
         Doubly randomised rows (with one more column for y if y is noised).  Default: drawn here.
     weights : array-like of shape (n,), optional
@@ -155,9 +159,9 @@ class CorrectedLoss:
     intercept : bool
         The first parameter is an intercept.
     bounds : optional
-        Public bounds of the columns; used by ``method="optimal"`` only.
+        Public bounds of the columns, as in ``zil.fit``; used by ``method="optimal"`` only.
     copies : int
-        Independent second noises to average (DR, SDR, SL).
+        Independent second noises to average (DR, SDR, SL; 1 means 8 for the truncated versions of "optimal").
     rng : None, int, SeedSequence, Generator or BitGenerator
         Source of the second noise; None: a fixed public stream, so that the same call gives the same numbers.
     n_threads : int, optional
@@ -166,6 +170,11 @@ class CorrectedLoss:
     ------
     ValueError, TypeError, SchemaError
         Input that the contract refuses; the message names the argument and the rule.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The pilot fit of "optimal" found no minimum: the objective is one truncated version, unbiased but not combined.
 
     Examples
     --------
@@ -194,7 +203,6 @@ class CorrectedLoss:
         n_threads: int | None = None,
     ) -> None:
         self.loss = loss_module.resolve(loss)
-        del bounds
         copies = _validate.integer("copies", copies, 1)
         names = _tables.column_names(X1)
         n = _tables.n_rows(X1)
@@ -235,6 +243,38 @@ class CorrectedLoss:
             rng=rng,
             n_threads=n_threads,
         )
+        if self.method == "optimal" and self._sample.zero_prob != 1.0:
+            self._objective = self._combined(bounds, copies, second, bool(intercept), rng, n_threads)
+
+    def _combined(
+        self, bounds: Any, copies: int, second: Any, intercept: bool, rng: Any, n_threads: int | None
+    ) -> IndexObjective:
+        """Support control variates with weights from a pilot fit."""
+        sample = self._sample
+        box = data.public_box(sample, bounds)
+        if box is None:
+            raise ValueError("method 'optimal' needs the public bounds of the noised columns (bounds=)")
+        if second is not None:
+            raise ValueError("method 'optimal' draws its own copies of X2; give copies= and rng= instead")
+        assert sample.zero_prob is not None
+        objects = support.versions(
+            self._objective,
+            sample.zero_prob,
+            sample.scale,
+            sample.scale_y,
+            box,
+            copies if copies > 1 else support.COPIES,
+            rng,
+        )
+        naive = index_objective(self.loss, sample, "naive", intercept=intercept, n_threads=n_threads)
+        objective, reason = support.combined_objective(objects, naive)
+        if reason:
+            warnings.warn(
+                f"the weights of the truncation levels need a pilot fit, which failed: {reason}; one level is used",
+                _validate.ConvergenceWarning,
+                stacklevel=3,
+            )
+        return objective
 
     def _second(self, X1: Any, X2: Any) -> list[tuple[FloatArray, FloatArray]]:
         if not isinstance(X2, (np.ndarray, list, tuple)):
@@ -264,8 +304,18 @@ class CorrectedLoss:
         return values
 
     def __call__(self, theta: Any) -> tuple[float, FloatArray]:
-        """Value and gradient (p,): means over rows."""
-        return self._objective.value_gradient(self._theta(theta))
+        """Value and gradient (p,): means over rows.
+
+        Raises
+        ------
+        ValueError
+            The loss smoothed by the noise has no finite mean at ``theta`` (Poisson).
+        """
+        values = self._theta(theta)
+        reason = self._objective.undefined(values)
+        if reason:
+            raise ValueError(reason)
+        return self._objective.value_gradient(values)
 
     def value(self, theta: Any) -> float:
         """Mean corrected loss."""

@@ -165,6 +165,12 @@ def conclude(
     converged, message = solution.converged, solution.message
     covariance = np.full((p, p), np.nan)
     remarks = list(notes)
+    if sample.noised and sample.zero_prob != 1.0 and method != "naive":
+        q = objective.index_noise(solution.theta)
+        reason = objective.loss.undefined(q) if method != "optimal" else ""
+        if converged and reason:
+            converged, message = False, reason
+        remarks.extend(filter(None, [objective.loss.caution(q)]))
     if converged and n <= p:
         remarks.append(f"{n} rows for {p} parameters: no standard errors")
         warnings.warn(f"{n} row(s) for {p} parameter(s): standard errors are nan", ConvergenceWarning, stacklevel=3)

@@ -74,6 +74,19 @@ class Loss:
         """What an intercept alone would estimate the middle of: its spread is the natural unit of the index."""
         return response
 
+    def check_response(self, y: FloatArray, noised: bool) -> None:
+        """Refuse a coded response outside the loss's domain (ValueError); a noised one may lie anywhere."""
+
+    def undefined(self, q: float) -> str:
+        """Why the corrected loss has no expectation at squared index noise ``q``; "" if it has one."""
+        del q
+        return ""
+
+    def caution(self, q: float) -> str:
+        """What a reader of standard errors should know at squared index noise ``q``; "" if nothing."""
+        del q
+        return ""
+
     def code_response(self, y: Any) -> tuple[FloatArray, tuple[Any, ...] | None]:
         """Response as floats, and the two classes of a classifier (else None).
 
@@ -231,10 +244,11 @@ class SquaredHinge(Loss):
 
 @dataclass(frozen=True)
 class Poisson(Loss):
-    """``exp(eta) - y eta``: log-linear regression of counts.
+    """``exp(eta) - y eta``: log-linear regression of counts, ``y >= 0``.
 
-    With noise of index scale ``s = sqrt(zero_prob/2) |scale * theta| >= 1`` the expectation of
-    ``exp`` does not exist and the objective is refused there.
+    Laplace noise has exponential tails: with index noise ``Q = |scale * coefficients|^2`` the published
+    ``exp(eta)`` has a mean only for ``Q < 2`` and a variance only for ``Q < 1/2``.  RB is undefined for
+    ``s = sqrt(zero_prob Q/2) >= 1``: such parameters are refused.
     """
 
     block: ClassVar[str] = "exponential"
@@ -243,6 +257,25 @@ class Poisson(Loss):
     @property
     def affine(self) -> tuple[float, float, float, float, float]:
         return (0.0, 0.0, 1.0, 0.0, -1.0)
+
+    def check_response(self, y: FloatArray, noised: bool) -> None:
+        if not noised and (y < 0.0).any():
+            raise ValueError("y must hold counts (y >= 0) for Poisson; it has negative entries")
+
+    def undefined(self, q: float) -> str:
+        if q < 2.0:
+            return ""
+        return (
+            f"the mean of exp(index) does not exist: |scale * coefficients|^2 = {q:.3g} must be below 2 "
+            "(less noise, or public bounds and method 'optimal')"
+        )
+
+    def caution(self, q: float) -> str:
+        if q < 0.5:
+            return ""
+        return (
+            f"|scale * coefficients|^2 = {q:.3g} is at least 1/2: exp(index) has no finite variance, errors are rough"
+        )
 
     def mean(self, eta: FloatArray) -> FloatArray:
         """Expected count."""

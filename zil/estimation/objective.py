@@ -146,12 +146,21 @@ class IndexObjective:
         numbers = (number, self.loss.constants, self.loss.affine, part.a, part.c, part.e, part.q0, part.kappa)
         return numbers, table
 
-    def defined(self, theta: FloatArray) -> bool:
-        """False where an expectation does not exist (exponential loss, index noise scale >= 1)."""
+    def undefined(self, theta: FloatArray) -> str:
+        """Why a smoothed term has no expectation at theta; "" where all have one."""
         if self.loss.block != "exponential":
-            return True
-        q = self.index_noise(theta)
-        return all(part.e == 0.0 or part.q0 + part.kappa * q < 1.0 for part in self.parts)
+            return ""
+        q = max((part.q0 + part.kappa * self.index_noise(theta) for part in self.parts if part.e != 0.0), default=0.0)
+        if q < 1.0:
+            return ""
+        return (
+            f"{self.loss.name} needs s = sqrt(zero_prob/2) |scale * coefficients| < 1, got s = {math.sqrt(q):.3g}: "
+            "exp smoothed by the noise has no finite mean"
+        )
+
+    def defined(self, theta: FloatArray) -> bool:
+        """False where an expectation does not exist."""
+        return not self.undefined(theta)
 
     def _run(self, name: str, part: Part, theta: FloatArray, width: int, scores: FloatArray | None) -> FloatArray:
         term, table = self._term(part, theta, name == "hessian")

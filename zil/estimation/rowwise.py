@@ -74,11 +74,13 @@ class RowObjective(IndexObjective):
     def n_params(self) -> int:
         return self.size if self.size >= 0 else super().n_params
 
-    def defined(self, theta: FloatArray) -> bool:
+    def undefined(self, theta: FloatArray) -> str:
         loss = self.loss
         assert isinstance(loss, RowLoss)
         q = self.index_noise(theta) if self.size < 0 else 0.0
-        return all(part.e == 0.0 or loss.defined(part.q0 + part.kappa * q) for part in self.parts)
+        if all(part.e == 0.0 or loss.defined(part.q0 + part.kappa * q) for part in self.parts):
+            return ""
+        return f"{loss.name} grows too fast for this noise: smoothed by it, the loss has no finite mean"
 
     def _run(self, name: str, part: Part, theta: FloatArray, width: int, scores: FloatArray | None) -> FloatArray:
         loss = self.loss

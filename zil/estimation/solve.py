@@ -154,7 +154,8 @@ def newton(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: B
     radius = 2.0 * coords.unit
     value, gradient = objective.value_gradient(to_theta @ z)
     if not math.isfinite(value):
-        return Solution(to_theta @ z, value, 0, False, "the objective is not finite at the start")
+        reason = objective.undefined(to_theta @ z) or "the objective is not finite at the start"
+        return Solution(to_theta @ z, value, 0, False, reason)
     blocked = 0
     for iteration in range(1, MAX_ITERATIONS + 1):
         hessian = to_theta.T @ objective.hessian(to_theta @ z) @ to_theta
@@ -179,6 +180,7 @@ def newton(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: B
             radius = 0.25 * min(radius, float(np.linalg.norm(step)))
             if radius <= 1e-13 * scale:
                 message = _box_message(hessian) if share < 1.0 else "no further descent, yet no minimum"
+                message = objective.undefined(to_theta @ (z + 1e-3 * step / max(size, 1e-300))) or message
                 return Solution(to_theta @ z, value, iteration, False, message)
         if gain > 0.75:
             radius = max(radius, 2.0 * float(np.linalg.norm(step)))
@@ -243,6 +245,8 @@ def minimise(
     if box is not None:
         z = coords.z(np.clip(coords.theta(z), box[0], box[1]))
     elif np.abs(z).max(initial=0.0) >= limits.radius:  # a naive fit that itself ran away
+        z = np.zeros(objective.n_params)
+    if start is None and not objective.defined(coords.theta(z)):
         z = np.zeros(objective.n_params)
     if objective.loss.kinked and not smooth:
         solution = _kinked(objective, coords, z, limits, exact)

@@ -103,9 +103,7 @@ class Versions:
 
     def level(self, k: int) -> IndexObjective:
         """The objective at ``LEVELS[k]``."""
-        weights = np.zeros(len(LEVELS))
-        weights[k] = 1.0
-        return self.combined(weights)
+        return self.combined(np.eye(len(LEVELS))[k])
 
     def scores(self, theta: FloatArray, width: float = 0.0) -> FloatArray:
         """Joint row scores at every level, shape (levels, n, p); ``width`` > 0 smooths the loss."""
@@ -278,9 +276,7 @@ class Optimal:
 
 def box_curvature(objects: Versions, theta: FloatArray) -> FloatArray:
     """V of a kinked loss from the version truncated to the box itself, the one with the least noise."""
-    weights = np.zeros(len(LEVELS))
-    weights[-1] = 1.0
-    return curvature(objects, theta, weights)
+    return curvature(objects, theta, np.eye(len(LEVELS))[-1])
 
 
 def pilot(objects: Versions, start: Solution | None, naive: IndexObjective | None, box: object) -> Solution:
@@ -310,19 +306,16 @@ def fit(
     first = pilot(objects, given, naive, box)
     theta, n_iter = first.theta, first.n_iter
     p = objects.plain.n_params
-    weights = np.zeros(len(LEVELS))
-    weights[-1 if objects.plain.loss.kinked else 0] = 1.0
+    weights = pilot_weights(objects)
     nothing = Optimal(first, np.full((objects.plain.n_rows, p), np.nan), np.full((p, p), np.nan), weights)
     if not first.converged:
         return nothing
     # kinked scores jump as theta moves; half a kernel width (a bias of order n^(-2/3)) makes the equation smooth
     width = 0.5 * kernel_width(objects, theta) if objects.plain.loss.kinked else 0.0
-    levels = objects.scores(theta, width)
-    for _ in range(2):  # weights and curvature depend on each other
-        hessian = curvature(objects, theta, weights)
-        if not positive(hessian):
-            return replace(nothing, solution=_failed(first, "the Hessian is not positive definite at the pilot"))
-        weights = level_weights(levels, hessian)
+    chosen = choose_weights(objects, theta, weights, width)
+    if chosen is None:
+        return replace(nothing, solution=_failed(first, "the Hessian is not positive definite at the pilot"))
+    weights = chosen
     objective = objects.combined(weights)
     smooth = objective.smoothed(width) if width else objective
     solution = solve.minimise(smooth, start=theta, box=box, smooth=True)
@@ -340,6 +333,34 @@ def fit(
         n_iter += steps
     value = objective.value_gradient(theta)[0]
     return Optimal(Solution(theta, value, n_iter, True, "converged"), scores, hessian, weights)
+
+
+def pilot_weights(objects: Versions) -> FloatArray:
+    """All on one level: the box for a kinked loss, no truncation for others."""
+    return np.asarray(np.eye(len(LEVELS))[-1 if objects.plain.loss.kinked else 0])
+
+
+def choose_weights(objects: Versions, theta: FloatArray, weights: FloatArray, width: float) -> FloatArray | None:
+    """Weights of the levels at a pilot estimate; None where no curvature is positive definite."""
+    levels = objects.scores(theta, width)
+    for _ in range(2):  # weights and curvature depend on each other
+        hessian = curvature(objects, theta, weights)
+        if not positive(hessian):
+            return None
+        weights = level_weights(levels, hessian)
+    return weights
+
+
+def combined_objective(objects: Versions, naive: IndexObjective) -> tuple[IndexObjective, str]:
+    """The objective with weights from a pilot fit, and why they could not be estimated ("" if they were)."""
+    first, weights = pilot(objects, None, naive, None), pilot_weights(objects)
+    if not first.converged:
+        return objects.combined(weights), first.message
+    width = 0.5 * kernel_width(objects, first.theta) if objects.plain.loss.kinked else 0.0
+    chosen = choose_weights(objects, first.theta, weights, width)
+    if chosen is None:
+        return objects.combined(weights), "the Hessian is not positive definite at the pilot"
+    return objects.combined(chosen), ""
 
 
 def _refine(
