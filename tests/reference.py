@@ -5,6 +5,7 @@ from pathlib import Path
 
 import mpmath as mp
 import numpy as np
+from scipy import optimize, special
 
 # ---------------------------------------------------------------------------------------------
 # Streams and noise (src/c/streams.h, draws.h, sampling.h)
@@ -329,3 +330,89 @@ def laplace_smooth_softplus(t, s):
         u_t = mp.quad(lambda v: sigmoid(t + s * v) * mp.exp(-abs(v)) / 2, points)
         u_s = mp.quad(lambda v: sigmoid(t + s * v) * v * mp.exp(-abs(v)) / 2, points)
         return u, u_t, u_s
+
+
+def sl_alpha(dim, c, t, digits=20):
+    """P(log g(|s - c e1|) - log g(|s|) > t) for s ~ SL_dim(I), t > 0, by quadrature over the radius in mpmath."""
+    with mp.workdps(digits + 10):
+        c, t = mp.mpf(c), mp.mpf(t)
+
+        def log_g(r):
+            return sl_log_density(dim, r, digits + 10)
+
+        def score(r):
+            x, order = mp.sqrt(2) * r, mp.mpf(dim) / 2 - 1
+            return mp.sqrt(2) * bessel_k(order + 1, x) / bessel_k(order, x)
+
+        def decreasing_root(function, low, high):
+            for _ in range(4 * digits):
+                middle = (low + high) / 2
+                low, high = (middle, high) if function(middle) > 0 else (low, middle)
+            return (low + high) / 2
+
+        tiny = mp.mpf(10) ** -(2 * digits)
+        near = mp.exp(
+            decreasing_root(lambda w: log_g(mp.exp(w)) - log_g(c - mp.exp(w)) - t, mp.log(tiny), mp.log(c / 2))
+        )
+        points = [c - near, c]
+        if t > mp.sqrt(2) * c:
+            far = mp.exp(
+                decreasing_root(lambda w: log_g(mp.exp(w)) - log_g(c + mp.exp(w)) - t, mp.log(tiny), mp.log(200))
+            )
+            points += [c + far]
+        else:
+            points += [c + 1, c + 5, c + 15, c + 45]
+
+        def share(x):
+            if abs(x) >= 1:
+                return mp.mpf(x < 0)
+            value = mp.betainc(mp.mpf(dim - 1) / 2, mp.mpf(1) / 2, 0, 1 - x * x, regularized=True) / 2
+            return value if x >= 0 else 1 - value
+
+        area = 2 * mp.pi ** (mp.mpf(dim) / 2) / mp.gamma(mp.mpf(dim) / 2)
+
+        def integrand(a):
+            here = log_g(a)
+            # log g(b) = log g(a) + t by Newton in b, from the tangent's root, which lies below the solution
+            b = max(a - t / score(a), a * mp.mpf(10) ** -6)
+            for _ in range(100):
+                gap = log_g(b) - here - t
+                b += gap / score(b)
+                if abs(gap) < mp.mpf(10) ** -digits:
+                    break
+            return area * a ** (dim - 1) * mp.exp(here) * share((a * a + c * c - b * b) / (2 * a * c))
+
+        return float(mp.quad(integrand, points))
+
+
+def sl_alpha_float(dim, c, t):
+    """The same in double precision with scipy.special: about nine digits in milliseconds, any t > 0."""
+    order, root = dim / 2 - 1, np.sqrt(2.0)
+
+    def log_g(r):
+        constant = np.log(2) - dim / 2 * np.log(2 * np.pi)
+        return constant - order * np.log(r / root) + np.log(special.kve(order, root * r)) - root * r
+
+    def score(r):
+        return root * special.kve(order + 1, root * r) / special.kve(order, root * r)
+
+    def root_of(function, low, high):
+        return np.exp(optimize.brentq(lambda w: function(np.exp(w)), np.log(low), np.log(high), xtol=1e-14))
+
+    near = root_of(lambda b: log_g(b) - log_g(c - b) - t, 1e-9 * c, c / 2)
+    width = 60.0 + 2.0 * dim**0.5
+    if t > root * c and log_g(width) - log_g(c + width) < t:
+        width = near + root_of(lambda b: log_g(b) - log_g(c + b) - t, 1e-9 * c, width)
+    # tanh-sinh: both ends of the integral are algebraic
+    u = np.linspace(-3.6, 3.6, 1501)
+    y = 1 / (1 + np.exp(-np.pi * np.sinh(u)))
+    weight = np.pi * np.cosh(u) * y * (1 - y) * (u[1] - u[0]) * width
+    a = c - near + width * y
+    b = np.maximum(a - t / score(a), 1e-9 * a)
+    for _ in range(60):
+        b = b + (log_g(b) - log_g(a) - t) / score(b)
+    x = np.clip((a * a + c * c - b * b) / (2 * a * c), -1, 1)
+    tail = special.betainc((dim - 1) / 2, 0.5, 1 - x * x) / 2
+    share = np.where(x >= 0, tail, 1 - tail)
+    area = np.log(2) + dim / 2 * np.log(np.pi) - special.gammaln(dim / 2)
+    return float((weight * np.exp(area + (dim - 1) * np.log(a) + log_g(a)) * share).sum())

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from zil._validate import FloatArray, finite, float_array, in_range, integer, probability
-from zil.privacy import curves
+from zil.privacy import curves, exact
 
 
 def _like(values: FloatArray, result: FloatArray) -> Any:
@@ -160,7 +160,8 @@ def tradeoff(dim: float, c: float, zero_prob: float = 0.0) -> TradeOff:
 
     Notes
     -----
-    d = 1: paper, section 3. Limit in closed form: beyond the paper, mathematics 3.3.
+    d = 1: paper, section 3. Finite d without simulation and the limit in closed form: beyond the
+    paper, mathematics 3.3 and 3.4.
     """
     size = math.inf if isinstance(dim, (float, np.floating)) and dim == math.inf else integer("dim", dim, 1)
     shift = in_range("c", c, 0.0, math.inf, open_high=True)
@@ -174,9 +175,10 @@ def _laplace_curve(dim: float, c: float) -> curves.Curve:
         return curves.Perfect()
     if dim == 1:
         return curves.LaplaceLine(c)
-    if dim == math.inf:
+    if dim == math.inf or c < exact.SMALLEST_SHIFT:
+        # below that shift all curves of one c lie within c/sqrt(2) of each other, the limit lowest
         return curves.LaplaceLimit(c)
-    raise ValueError(f"dim must be 1 or math.inf, got {dim}")
+    return exact.exact_curve(int(dim), c)
 
 
 def gaussian_tradeoff(mu: float) -> TradeOff:
