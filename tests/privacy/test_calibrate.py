@@ -1,14 +1,17 @@
 """Closed forms of calibration against arithmetic with 60 digits."""
 
 import itertools
+import math
 
 import mpmath as mp
 import numpy as np
 import pytest
+import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zil.privacy import calibrate
+from zil.privacy.tradeoff import tradeoff
 
 EPSILONS = (0.1, 0.5, 0.8, 1, 1.5, 2, 3, 5)
 DELTAS = (0.02, 0.05, 0.1, 0.15, 0.17, 0.2, 0.25, 0.3)
@@ -134,3 +137,62 @@ def test_widths_are_rounded_up():
 def test_scale_out_of_range():
     with pytest.raises(ValueError, match="outside the range of float64"):
         calibrate.scales(np.array([1e300]), 1e-300, "attribute", "per-column")
+
+
+# finite dimensions
+
+
+@pytest.mark.parametrize(("dim", "epsilon", "delta", "zero_prob"), [(3, 0.5, 0.2, 0.05), (6, 1.0, 0.06, 0.05)])
+def test_exact_shift_by_quadrature(dim, epsilon, delta, zero_prob):
+    """The guarantee recomputed from the definition, ``delta(epsilon) = Int exp(t) alpha(t) dt`` from epsilon on."""
+    c = calibrate.exact_shift(dim, epsilon, delta, zero_prob)
+    edges = [epsilon, max(epsilon, math.sqrt(2) * c), *(epsilon + (dim - 2) * np.array([1.0, 4.0, 12.0]) + 2 * c)]
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    inner = 0.0
+    for low, high in itertools.pairwise(edges):
+        t = low + (high - low) * (nodes + 1) / 2
+        values = [math.exp(s) * reference.sl_alpha_float(dim, c, s) for s in t]
+        inner += (high - low) / 2 * float(weights @ values)
+    assert zero_prob + (1 - zero_prob) * inner == pytest.approx(delta, rel=1e-5)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 6, 50])
+def test_exact_shift_lies_between_the_closed_forms(dim):
+    for epsilon, delta, zero_prob in [
+        (0.0, 0.1, 0.0),
+        (1e-6, 0.9, 0.1),
+        (1, 0.1, 0.05),
+        (5, 0.01, 0),
+        (300, 1e-9, 0),
+        (20, 1e-6, 0),
+    ]:
+        exact = calibrate.exact_shift(dim, epsilon, delta, zero_prob)
+        limit, laplace = (f(epsilon, delta, zero_prob) for f in (calibrate.limit_shift, calibrate.laplace_shift))
+        assert limit <= exact <= laplace * (1 + 1e-15)
+    assert calibrate.exact_shift(dim, 5, 0.01, 0) > 1.01 * calibrate.limit_shift(5, 0.01, 0)
+    assert calibrate.exact_shift(3, 300, 1e-9, 0) > 1e3 * calibrate.limit_shift(300, 1e-9, 0)
+    assert calibrate.exact_shift(5000, 1, 0.1, 0) == calibrate.limit_shift(1, 0.1, 0)
+
+
+def test_gaussian_target():
+    for mu in (1e-6, 0.1, 1.0, 5.0, 30.0):
+        assert tradeoff(1, calibrate.gaussian_shift(mu)).gaussian_mu == pytest.approx(mu, rel=1e-9)
+        assert tradeoff(1, calibrate.gaussian_shift(mu)).gaussian_mu <= mu
+    c = calibrate.exact_gaussian_shift(2, 1.0)
+    assert tradeoff(2, c).gaussian_mu <= 1.0
+    assert tradeoff(2, c * 1.001).gaussian_mu > 1.0
+    with pytest.raises(ValueError, match="mu must lie between"):
+        calibrate.exact_gaussian_shift(2, 1e-9)
+    with pytest.raises(ValueError, match="mu must be in"):
+        calibrate.gaussian_shift(0.0)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 6, math.inf])
+def test_point_target(dim):
+    for alpha, beta, zero_prob in [(0.05, 0.6, 0.05), (0.01, 0.9, 0.0), (0.4, 0.05, 0.2)]:
+        c = calibrate.point_shift(dim, alpha, beta, zero_prob)
+        assert tradeoff(dim, c, zero_prob)(alpha) >= beta * (1 - 1e-15)
+        assert tradeoff(dim, c * (1 + 1e-9), zero_prob)(alpha) < beta
+    for wrong in [(0.5, 0.5, 0.0), (0.0, 0.5, 0.0), (0.5, 0.0, 0.0), (0.5, 0.48, 0.05)]:
+        with pytest.raises(ValueError, match="a point needs alpha > 0, beta > 0"):
+            calibrate.point_shift(dim, *wrong)

@@ -82,8 +82,10 @@ GOOD = {"bounds": BOUNDS, "epsilon": 1.0, "delta": 0.1, "zero_prob": 0.05, "unit
         ({"zero_prob": math.nan}, "zero_prob must be .*got nan"),
         ({"unit": "row"}, "unit must be one of 'attribute', 'record', got 'row'"),
         ({"scaling": "none"}, "scaling must be one of"),
-        ({"delta": None}, "give epsilon and delta, or mu, or advantage; got epsilon"),
+        ({"delta": None}, "or advantage, or alpha and beta; got epsilon"),
         ({"mu": 1.0}, "give epsilon and delta, or mu"),
+        ({"epsilon": None, "delta": None, "alpha": 0.1}, "or alpha and beta; got alpha"),
+        ({"epsilon": None, "delta": None, "alpha": 0.5, "beta": 0.5}, "a point needs"),
         ({"epsilon": None, "delta": None}, "got none"),
         ({"epsilon": None, "delta": None, "mu": 1.0}, "no scale gives a finite mu"),
         ({"epsilon": None, "delta": None, "advantage": 0.05}, "advantage needs zero_prob < advantage < 1"),
@@ -173,6 +175,45 @@ def test_extreme_budgets(epsilon, delta):
     m = zil.calibrate({"a": (0, 1)}, epsilon=epsilon, delta=delta, zero_prob=0, unit="record", sharp=False)
     assert 0 < m.scale[0] < math.inf
     assert m.tradeoff("record", sharp=False).delta(epsilon) <= delta
+
+
+@pytest.mark.parametrize("unit", ["attribute", "record"])
+@pytest.mark.parametrize("scaling", ["per-column", "common"])
+def test_the_exact_curve_asks_for_less_noise(unit, scaling):
+    given = {
+        "bounds": {"a": (0.1, 0.7), "b": (-3, 40), "c": (5, 6)},
+        "zero_prob": 0.05,
+        "unit": unit,
+        "scaling": scaling,
+    }
+    for target in ({"epsilon": 1, "delta": 0.1}, {"alpha": 0.05, "beta": 0.6}, {"epsilon": 0, "delta": 0.2}):
+        sharp, limit = (zil.calibrate(**given, **target, sharp=s) for s in (True, False))
+        assert (sharp.scale <= limit.scale).all()
+        f = sharp.tradeoff(unit)
+        if "alpha" in target:
+            assert f(target["alpha"]) >= target["beta"]
+        else:
+            assert sharp.delta(target["epsilon"], unit) <= target["delta"]
+        if target.get("epsilon", 1):
+            assert (sharp.scale < 0.9 * limit.scale).all()
+            other = sharp.tradeoff(unit, sharp=False)
+            assert other(0.05) < f(0.05)
+
+
+def test_two_columns_can_be_gaussian():
+    m = zil.calibrate([(0, 1), (0, 1)], mu=1.0, zero_prob=0, unit="record")
+    assert m.tradeoff("record").gaussian_mu <= 1.0
+    with pytest.raises(ValueError, match="no scale gives a finite mu"):
+        zil.calibrate([(0, 1), (0, 1)], mu=1.0, zero_prob=0, unit="record", sharp=False)
+
+
+def test_label_of_mechanisms_beyond_the_range_of_the_exact_curve():
+    for scale in (1e-4, 1e6):
+        m = zil.Mechanism([(0, 1)] * 3, zero_prob=0.1, scale=scale)
+        label = m.release(np.zeros((2, 3))).metadata["guarantees"]["record"]
+        assert label["sharp"] == label["limit"]
+    within = zil.Mechanism([(0, 1)] * 3, zero_prob=0.1, scale=1.0).release(np.zeros((2, 3))).metadata["guarantees"]
+    assert within["record"]["sharp"] != within["record"]["limit"]
 
 
 def test_epsilon_and_delta_of_a_mechanism():

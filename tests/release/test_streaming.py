@@ -268,7 +268,9 @@ def test_repeat_on_purpose_states_the_composed_guarantee(files, tmp_path):
     book = tmp_path / "book"
     M.release_file(src, dst, ledger=book)
     weak = zil.Mechanism({"a": (0, 1), "b": (0, 10)}, zero_prob=0.25, scale=[2.0, 10.0])
-    meta = weak.release_file(src, dst.with_name(f"b{dst.suffix}"), ledger=book, release_id="again", repeat=True)
+    with pytest.warns(zil.PrivacyWarning, match="time number 2") as caught:
+        meta = weak.release_file(src, dst.with_name(f"b{dst.suffix}"), ledger=book, release_id="again", repeat=True)
+    assert caught[0].filename == __file__
     assert meta["repeat"]["releases_of_these_rows"] == 2
     epsilon, delta = meta["repeat"]["composed"]["record"]["epsilon_delta"][-1]
     assert epsilon == 16.0

@@ -9,15 +9,98 @@ from the scale really used satisfies the target.  The price is 4e-15 more noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from zil import _validate
 from zil._validate import FloatArray
+from zil.privacy.exact import exact_curve
+from zil.privacy.tradeoff import tradeoff
 
 MARGIN = 2.0**-48
+
+
+EXACT_RANGE = (1e-3, 50.0)  # shifts for which the exact curve's accuracy is tested
+EXACT_DIM = 1000  # and dimensions
+
+
+def _root(excess: Callable[[float], float], low: float, high: float) -> float:
+    """Where an increasing function of c changes sign in [low, high]; an end if it does not."""
+    if excess(low) >= 0.0:
+        return low
+    if excess(high) <= 0.0:
+        return high
+    log_c = brentq(lambda x: excess(math.exp(x)), math.log(low), math.log(high), xtol=1e-13, rtol=1e-14, maxiter=200)
+    return math.exp(log_c)
+
+
+def _largest(satisfied: Callable[[float], bool], start: float, floor: float) -> float:
+    """``start`` shrunk until the certified guarantee holds, but never below ``floor``, which is known to be safe."""
+    c, step = start, MARGIN
+    while c > floor and not satisfied(c):
+        c *= 1.0 - step
+        step *= 2.0
+    return max(c, floor)
+
+
+def exact_shift(dim: int, epsilon: float, delta: float, zero_prob: float) -> float:
+    """Largest shift for ``dim >= 2`` noised columns by the exact curve: never below that of the limit curve.
+
+    The curve at the answer, with its own error bound added, satisfies the target.  Beyond the range in
+    which that curve is tested the limit curve decides.
+    """
+    floor = limit_shift(epsilon, delta, zero_prob)
+    low, high = max(floor, EXACT_RANGE[0]), min(laplace_shift(epsilon, delta, zero_prob), EXACT_RANGE[1])
+    if low >= high or dim > EXACT_DIM:
+        return floor
+    log_target = math.log((delta - zero_prob) / (1.0 - zero_prob))
+
+    def log_delta(c: float) -> float:
+        value = float(exact_curve(dim, c).delta(np.array(epsilon)))
+        return math.log(value) if value > 0.0 else -1e4
+
+    def satisfied(c: float) -> bool:  # 4e-16: the target itself was rounded when it was divided
+        return log_delta(c) + exact_curve(dim, c).error + 4e-16 <= log_target
+
+    if not satisfied(low):
+        return floor
+    return _largest(satisfied, _root(lambda c: log_delta(c) - log_target, low, high), floor)
+
+
+def exact_gaussian_shift(dim: int, mu: float) -> float:
+    """Largest shift with mu-GDP for two noised columns."""
+    start = gaussian_shift(mu)
+    if not EXACT_RANGE[0] <= start <= EXACT_RANGE[1]:
+        raise ValueError(f"mu must lie between 0.001 and about 12 for two noised columns, got {mu}")
+    start = _root(lambda c: exact_curve(dim, c).gaussian_mu() - mu, EXACT_RANGE[0], start)
+    return _largest(lambda c: exact_curve(dim, c).gaussian_mu() <= mu, start, EXACT_RANGE[0])
+
+
+def point_shift(dim: float, alpha: float, beta: float, zero_prob: float) -> float:
+    """Largest shift with ``f(alpha) >= beta``: a test of size alpha misses at least a share beta."""
+    a, b = _validate.probability("alpha", alpha), _validate.probability("beta", beta)
+    if not (0.0 < a < 1.0 and 0.0 < b < 1.0 - zero_prob - a):
+        raise ValueError(
+            "a point needs alpha > 0, beta > 0 and alpha + beta < 1 - zero_prob, "
+            f"got alpha = {alpha}, beta = {beta} with zero_prob = {zero_prob}"
+        )
+    if dim > EXACT_DIM:
+        dim = math.inf
+    exact = dim not in (1, math.inf)
+    low, high = EXACT_RANGE if exact else (1e-15, 1e4)
+
+    def excess(c: float) -> float:
+        return b - float(tradeoff(dim, c, zero_prob).bounds(a)[0])
+
+    if excess(low) > 0.0:
+        if exact:
+            return point_shift(math.inf, alpha, beta, zero_prob)
+        raise ValueError(f"alpha + beta = {a + b} is too close to 1 - zero_prob")
+    return _largest(lambda c: excess(c) <= 0.0, _root(excess, low, high), low)
 
 
 def gaussian_shift(mu: float) -> float:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from zil import _validate
 from zil.privacy import calibrate as formulas
-from zil.privacy.tradeoff import TradeOff, tradeoff
+from zil.privacy.tradeoff import TradeOff
 from zil.release import sampler, schema, ticks
-from zil.release.mechanism import UNITS, Mechanism, curve_dim
+from zil.release.mechanism import UNITS, Mechanism
 
 
 def calibrate(
@@ -21,6 +22,8 @@ def calibrate(
     delta: float | None = None,
     mu: float | None = None,
     advantage: float | None = None,
+    alpha: float | None = None,
+    beta: float | None = None,
     zero_prob: float,
     unit: str,
     sharp: bool = True,
@@ -29,7 +32,7 @@ def calibrate(
 ) -> Mechanism:
     """The mechanism with the least noise that meets a privacy target.
 
-    Give ``epsilon`` and ``delta``, or ``mu``, or ``advantage``.
+    Give ``epsilon`` and ``delta``, or ``mu``, or ``advantage``, or ``alpha`` and ``beta``.
 
     Parameters
     ----------
@@ -42,6 +45,9 @@ def calibrate(
         Gaussian differential privacy; exists only for ``zero_prob = 0`` and one or two columns.
     advantage : float
         Bound on ``1 - alpha - beta`` of any attack, ``zero_prob < advantage < 1``.
+    alpha, beta : float > 0
+        A point of the curve: every test with false-alarm rate ``alpha`` misses at least a share
+        ``beta``; ``alpha + beta < 1 - zero_prob``.
     zero_prob : float in [0, 1]
         Probability that a row is published unchanged.
     unit : {"attribute", "record"}
@@ -67,15 +73,15 @@ def calibrate(
     _validate.choice("unit", unit, UNITS)
     _validate.choice("scaling", scaling, ("per-column", "common"))
     share = sampler.dyadic(_validate.probability("zero_prob", zero_prob))
-    given = {"epsilon": epsilon, "delta": delta, "mu": mu, "advantage": advantage}
+    given = {"epsilon": epsilon, "delta": delta, "mu": mu, "advantage": advantage, "alpha": alpha, "beta": beta}
     target = {key: float(value) for key, value in given.items() if value is not None}
-    dim = curve_dim(len(names), sharp)
+    dim = len(names) if sharp else math.inf
     c = _largest_shift(dim, share, target)
     width = formulas.widths(pairs)
     for step in range(40):
         scale = np.maximum(formulas.scales(width, c, unit, scaling), ticks.smallest_scale(pairs))
         mechanism = Mechanism(bounds, zero_prob=zero_prob, scale=scale, resolution=resolution)
-        if _meets(mechanism.tradeoff(unit, sharp), target):
+        if _meets([mechanism.tradeoff(unit, exact) for exact in {bool(sharp), False}], target):
             mechanism._target = {"unit": unit, **target, "sharp": bool(sharp), "scaling": scaling}
             return mechanism
         c *= 1.0 - math.ldexp(formulas.MARGIN, step)  # a last digit was lost in evaluating the curve
@@ -85,24 +91,35 @@ def calibrate(
 def _largest_shift(dim: float, zero_prob: float, target: dict[str, float]) -> float:
     match sorted(target):
         case ["delta", "epsilon"]:
-            formula = formulas.laplace_shift if dim == 1 else formulas.limit_shift
-            return formula(target["epsilon"], target["delta"], zero_prob)
+            epsilon, delta = target["epsilon"], target["delta"]
+            if dim == 1:
+                return formulas.laplace_shift(epsilon, delta, zero_prob)
+            if dim == math.inf:
+                return formulas.limit_shift(epsilon, delta, zero_prob)
+            return formulas.exact_shift(int(dim), epsilon, delta, zero_prob)
         case ["advantage"]:
             return formulas.advantage_shift(target["advantage"], zero_prob)
         case ["mu"]:
             c = formulas.gaussian_shift(target["mu"])
-            if math.isinf(tradeoff(dim, c, zero_prob).gaussian_mu):
+            if zero_prob > 0.0 or dim > 2:
                 raise ValueError(
                     "no scale gives a finite mu: it takes zero_prob = 0 and at most two noised columns with sharp=True "
                     f"(got zero_prob = {zero_prob:g}, {dim} columns)"
                 )
-            return c
-    raise ValueError(f"give epsilon and delta, or mu, or advantage; got {', '.join(sorted(target)) or 'none'}")
+            return c if dim == 1 else formulas.exact_gaussian_shift(int(dim), target["mu"])
+        case ["alpha", "beta"]:
+            return formulas.point_shift(dim, target["alpha"], target["beta"], zero_prob)
+    raise ValueError(
+        f"give epsilon and delta, or mu, or advantage, or alpha and beta; got {', '.join(sorted(target)) or 'none'}"
+    )
 
 
-def _meets(f: TradeOff, target: dict[str, float]) -> bool:
+def _meets(curves: Sequence[TradeOff], target: dict[str, float]) -> bool:
+    """Whether some valid curve proves the target."""
     if "mu" in target:
-        return f.gaussian_mu <= target["mu"]
+        return any(f.gaussian_mu <= target["mu"] for f in curves)
     if "advantage" in target:
-        return f.advantage <= target["advantage"]
-    return bool(f.delta(target["epsilon"]) <= target["delta"])
+        return any(f.advantage <= target["advantage"] for f in curves)
+    if "alpha" in target:
+        return any(f.bounds(target["alpha"])[0] >= target["beta"] for f in curves)
+    return any(f.delta(target["epsilon"]) <= target["delta"] for f in curves)

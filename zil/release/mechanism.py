@@ -144,7 +144,7 @@ class Mechanism:
         sharp : bool
             The exact curve for this number of columns, or the limit curve, safe for any number.
         """
-        return tradeoff(curve_dim(self.dim, sharp), self.shift(unit), self._zero_prob)
+        return tradeoff(self.dim if sharp else math.inf, self.shift(unit), self._zero_prob)
 
     def epsilon(self, delta: Any, unit: str) -> Any:
         """Smallest epsilon at total ``delta`` (exact curve); inf where there is none."""
@@ -154,12 +154,16 @@ class Mechanism:
         """Total delta at ``epsilon`` (exact curve); it includes ``zero_prob``."""
         return self.tradeoff(unit).delta(epsilon)
 
+    def _exact(self, unit: str) -> bool:
+        """Whether the label states the exact curve; elsewhere the limit curve, which is safe and hardly differs."""
+        low, high = formulas.EXACT_RANGE
+        return self.dim == 1 or (self.dim <= formulas.EXACT_DIM and low <= self.shift(unit) <= high)
+
     def _guarantees(self) -> dict[str, Any]:
         if self._label is None:
-            self._label = {
-                unit: {curve: _describe(self.tradeoff(unit, curve == "sharp")) for curve in facts.CURVES}
-                for unit in UNITS
-            }
+            sharp = {unit: _describe(self.tradeoff(unit, self._exact(unit))) for unit in UNITS}
+            limit = {unit: _describe(self.tradeoff(unit, False)) for unit in UNITS}
+            self._label = {unit: {"sharp": sharp[unit], "limit": limit[unit]} for unit in UNITS}
         return self._label
 
     def _metadata(
@@ -335,6 +339,11 @@ class Mechanism:
         ValueError
             A second release of the same rows, a release id used for other data, one path given
             twice, or a source that changed while it was read.
+
+        Warns
+        -----
+        PrivacyWarning
+            Rows are published once more on purpose.
         """
         allow, fill = schema.missing_policy(missing, self._names, self._bounds)
         policy = schema.policy_label(missing)
@@ -375,15 +384,10 @@ def _composed(spent: list[dict[str, Any]]) -> dict[str, Any]:
         return {}
     result = {}
     for unit in UNITS:
-        curves = [tradeoff(curve_dim(one["dim"], True), one["shift"][unit], one["zero_prob"]) for one in spent]
+        curves = [tradeoff(one["dim"], one["shift"][unit], one["zero_prob"]) for one in spent]
         points = [[len(curves) * e, min(1.0, sum(f.delta(e) for f in curves))] for e in LABEL_EPSILONS]
         result[unit] = {"epsilon_delta": points}
     return {"repeat": {"releases_of_these_rows": len(spent), "composed": result}}
-
-
-def curve_dim(dim: int, sharp: bool) -> float:
-    """Dimension of the curve that states the guarantee; the limit is safe where the exact curve is not at hand."""
-    return 1 if sharp and dim == 1 else math.inf
 
 
 def _describe(f: TradeOff) -> dict[str, Any]:

@@ -21,7 +21,6 @@ FORMAT = "zil-release"
 FORMAT_VERSION = 1
 MECHANISM = "zero-inflated symmetric multivariate Laplace (ZIL)"
 UNITS = ("attribute", "record")
-CURVES = ("sharp", "limit")
 
 
 def columns_part(

@@ -23,6 +23,7 @@ import hashlib
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ from typing import IO, Any
 import numpy as np
 
 from zil import _tables, _validate
-from zil._validate import FloatArray, SchemaError
+from zil._validate import FloatArray, PrivacyWarning, SchemaError
 from zil.release import csvfile, files, rows, ticks
 from zil.release import metadata as facts
 from zil.release.keystream import Key
@@ -428,6 +429,13 @@ class _Run:
             self.book.rename_rows(provisional, release_id)
             base, before = self._base()
             taken = fresh if self.append else count
+            if earlier:
+                warnings.warn(
+                    f"these rows are released for time number {len(earlier) + 1}: the metadata states what all copies "
+                    "give away together",
+                    PrivacyWarning,
+                    stacklevel=5,
+                )
             spent = [json.loads(one.spent)[-1] for one in earlier] + [self.plan.spent]
             entry = Entry(
                 release_id, "pending", source, parameters, base, None, taken, before + taken, json.dumps(spent)
