@@ -305,3 +305,19 @@ def test_without_typer_it_says_what_to_install():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "zil: the command line needs typer and rich: pip install 'zil[cli]'\n"
+
+
+def test_reproduce(run, tmp_path):
+    out = good(run("reproduce", "table1", "--repetitions", "2", "--methods", "oracle,rb", "--processes", "1", "--json"))
+    rows = json.loads(out)["rows"]
+    assert {row["estimator"] for row in rows} == {"oracle", "rb"}
+    assert len(rows) == 24
+    out = good(run("reproduce", "figure1", "--out", tmp_path))
+    assert "Figure 1" in out
+    assert (tmp_path / "figure1.csv").exists()
+
+
+def test_reproduce_bad_input(run):
+    bad(run("reproduce", "table9"), "table9")
+    bad(run("reproduce", "table1", "--repetitions", "0"), "repetitions")
+    bad(run("reproduce", "table1", "--methods", "magic"), "magic")

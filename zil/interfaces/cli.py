@@ -1,4 +1,4 @@
-"""The command line: ``zil calibrate | release | report | fit | tradeoff | demo``.
+"""The command line: ``zil calibrate | release | report | fit | tradeoff | demo | reproduce``.
 
 Every command is a thin call of one public function.  Answers go to standard output, as text or,
 with ``--json``, as one JSON object (numbers that are not finite become null); everything else
@@ -410,6 +410,49 @@ def demo() -> None:
     from zil.interfaces import demo as job
 
     job.main()
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="table1, tableS1, table2, table3, figure1 or figure2.")],
+    repetitions: Annotated[int, typer.Option(help="Simulated data sets; the paper has 5000.")] = 500,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for CSV, Markdown and, of figures, a picture.")] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Some of the estimators, comma separated: oracle, naive, sl, sdr, dr, rb, ...")
+    ] = None,
+    processes: Annotated[int | None, typer.Option(help="Default: one per CPU; never changes a result.")] = None,
+    json_output: Json = False,
+) -> None:
+    """The experiments of the paper, with RB and optimal beside its estimators and Monte Carlo errors.
+
+    Example: zil reproduce table2 --repetitions 200 --out results
+    """
+    from zil.interfaces import figure1 as curves
+    from zil.interfaces import reproduce as study
+
+    if name.lower() == "figure1":
+        figure = curves.figure1(out)
+        if json_output:
+            _print_json({"alpha": figure.alpha, "panels": dict(zip("ab", figure.panels, strict=True))})
+        else:
+            _print_markdown(figure.to_markdown())
+        return
+    if name.lower() not in study.EXPERIMENTS:
+        raise BadInputError(f"NAME must be table1, tableS1, table2, table3, figure1 or figure2, got {name!r}")
+    result = study.reproduce(
+        name,
+        repetitions,
+        seed,
+        out,
+        methods=None if methods is None else [part.strip() for part in methods.split(",") if part.strip()],
+        processes=processes,
+        progress=True,
+    )
+    if json_output:
+        _print_json({"name": result.name, "repetitions": repetitions, "seed": seed, "rows": result.rows})
+    else:
+        _print_markdown(result.to_markdown())
 
 
 def _floats(option: str, text: str) -> list[float]:
