@@ -97,6 +97,12 @@ def test_calibrate_refuses(change, message):
         zil.calibrate(**{**GOOD, **change})
 
 
+@pytest.mark.parametrize("change", [{"epsilon": "1"}, {"delta": None, "epsilon": None, "mu": True}, {"delta": [0.1]}])
+def test_calibrate_types(change):
+    with pytest.raises(TypeError, match="must be a real number"):
+        zil.calibrate(**{**GOOD, **change})
+
+
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, [1.0, 0.0], {"a": 1.0, "b": -1}, [1.0], {"a": 1.0}])
 def test_scale_domain(scale):
     with pytest.raises(ValueError, match="scale"):
@@ -214,6 +220,16 @@ def test_label_of_mechanisms_beyond_the_range_of_the_exact_curve():
         assert label["sharp"] == label["limit"]
     within = zil.Mechanism([(0, 1)] * 3, zero_prob=0.1, scale=1.0).release(np.zeros((2, 3))).metadata["guarantees"]
     assert within["record"]["sharp"] != within["record"]["limit"]
+
+
+def test_bounds_that_float64_cannot_serve():
+    target = {"epsilon": 1, "delta": 0.1, "zero_prob": 0, "unit": "attribute"}
+    with pytest.raises(ValueError, match="too far from 0"):
+        zil.calibrate({"a": (1e15, 1e15 + 1)}, **target)
+    with pytest.raises(ValueError, match="larger than float64"):
+        zil.calibrate({"a": (0, 1e308)}, **target)
+    near = zil.calibrate({"a": (1.7e9, 1.7e9 + 3600)}, **target)
+    assert near.scale[0] == pytest.approx(3600 / near.shift("attribute"))
 
 
 def test_epsilon_and_delta_of_a_mechanism():

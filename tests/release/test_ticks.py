@@ -83,6 +83,11 @@ def test_bounds_far_from_zero():
         grid(0, 1e15, 8.0, 1e-3)
 
 
+def test_noise_that_could_overflow_is_refused():
+    with pytest.raises(ValueError, match=r"column 'a': .*larger than float64"):
+        grid(0, 1e308, 1e307)
+
+
 def test_effective_scale_adds_the_rounding():
     assert ticks.effective_scale(np.array([8.0]), np.array([1.0]))[0] == pytest.approx(np.sqrt(64 + 1 / 12))
 

@@ -38,9 +38,9 @@ def _root(excess: Callable[[float], float], low: float, high: float) -> float:
     return math.exp(log_c)
 
 
-def _largest(satisfied: Callable[[float], bool], start: float, floor: float) -> float:
+def _largest(satisfied: Callable[[float], bool], start: float, floor: float, step: float = MARGIN) -> float:
     """``start`` shrunk until the certified guarantee holds, but never below ``floor``, which is known to be safe."""
-    c, step = start, MARGIN
+    c = start
     while c > floor and not satisfied(c):
         c *= 1.0 - step
         step *= 2.0
@@ -68,7 +68,8 @@ def exact_shift(dim: int, epsilon: float, delta: float, zero_prob: float) -> flo
 
     if not satisfied(low):
         return floor
-    return _largest(satisfied, _root(lambda c: log_delta(c) - log_target, low, high), floor)
+    # one step is about the error of the curve's table
+    return _largest(satisfied, _root(lambda c: log_delta(c) - log_target, low, high), floor, 2.0**-41)
 
 
 def exact_gaussian_shift(dim: int, mu: float) -> float:

@@ -74,18 +74,29 @@ def calibrate(
     _validate.choice("scaling", scaling, ("per-column", "common"))
     share = sampler.dyadic(_validate.probability("zero_prob", zero_prob))
     given = {"epsilon": epsilon, "delta": delta, "mu": mu, "advantage": advantage, "alpha": alpha, "beta": beta}
-    target = {key: float(value) for key, value in given.items() if value is not None}
+    target = {key: _number(key, value) for key, value in given.items() if value is not None}
     dim = len(names) if sharp else math.inf
     c = _largest_shift(dim, share, target)
     width = formulas.widths(pairs)
     for step in range(40):
-        scale = np.maximum(formulas.scales(width, c, unit, scaling), ticks.smallest_scale(pairs))
+        scale = formulas.scales(width, c, unit, scaling)
+        least = ticks.smallest_scale(pairs)
+        # a budget so large that float64 cannot hold the noise gets a little more; bounds too far from 0 are refused
+        scale = np.where(least <= 2.0**-30 * width, np.maximum(scale, least), scale)
         mechanism = Mechanism(bounds, zero_prob=zero_prob, scale=scale, resolution=resolution)
         if _meets([mechanism.tradeoff(unit, exact) for exact in {bool(sharp), False}], target):
             mechanism._target = {"unit": unit, **target, "sharp": bool(sharp), "scaling": scaling}
             return mechanism
         c *= 1.0 - math.ldexp(formulas.MARGIN, step)  # a last digit was lost in evaluating the curve
     raise ValueError("no scale meets the target to the precision of float64")
+
+
+def _number(name: str, value: Any) -> float:
+    """A number of the right type; nan passes on to the check that knows the interval."""
+    try:
+        return _validate.real(name, value)
+    except ValueError:
+        return math.nan
 
 
 def _largest_shift(dim: float, zero_prob: float, target: dict[str, float]) -> float:

@@ -73,6 +73,8 @@ def lattice(names: Sequence[Any], bounds: FloatArray, scale: FloatArray, resolut
             tick = declared
         else:
             tick = math.ldexp(1.0, max(math.frexp(width)[1] - 1 - FINE, math.frexp(far)[1] - 50, -1021))
+        if not math.isfinite(far + REACH * width):
+            raise ValueError(f"column {name!r}: with scale {width:g} the noise is larger than float64 can hold")
         if not (far / tick + REACH * (width / tick) < LIMIT and width / tick >= COARSEST):
             raise ValueError(
                 f"column {name!r}: with scale {width:g} the bounds ({low:g}, {high:g}) are too far from 0 for float64; "
