@@ -13,6 +13,7 @@ from zil.estimation.inference import Fit
 from zil.privacy.density import log_likelihood_ratio
 from zil.privacy.distributions import SymmetricLaplace, ZeroInflatedLaplace
 from zil.privacy.noise import Noise
+from zil.privacy.simulate import SimulatedTradeOff, simulate_tradeoff
 from zil.privacy.tradeoff import TradeOff, eps_delta_tradeoff, gaussian_tradeoff, tradeoff
 from zil.release.calibration import calibrate
 from zil.release.mechanism import Mechanism
@@ -28,6 +29,7 @@ __all__ = [
     "PrivacyWarning",
     "Release",
     "SchemaError",
+    "SimulatedTradeOff",
     "SymmetricLaplace",
     "TradeOff",
     "ZeroInflatedLaplace",
@@ -40,6 +42,7 @@ __all__ = [
     "load",
     "log_likelihood_ratio",
     "losses",
+    "simulate_tradeoff",
     "tradeoff",
 ]
 

@@ -7,7 +7,7 @@
 #define B BESSEL_BLOCK
 #define SHARE_TERMS 23
 #define MAX_LOG 690.0     /* largest |log| of a ratio of radii; beyond, the region has no mass in a double */
-#define DROP 39.0         /* exp(-DROP) of the peak is where an integral is cut off */
+#define DROP 37.0         /* exp(-DROP) of the peak is where an integral is cut off */
 #define MAX_STEPS 40
 #define NEAR 0.004        /* log(a/b) below which the Taylor series is used: truncation 2e-14 */
 #define EMPTY -1e300      /* log of an integrand outside the region (rounding at its ends) */
@@ -254,7 +254,7 @@ VM_INLINE void quarter_sums(const double *value, double top, double *sums) {
  *
  * One block of nodes is stretched or shrunk until it covers what lies above exp(-DROP) of the peak.
  * The trapezoid rule converges exponentially, so halving the step squares the error: a rule whose
- * every second node gives the same to 1e-7, and every fourth to 1e-2, is good to 1e-14.  Where one
+ * every second node gives the same to 1e-6, and every fourth to 1e-2, is good to 1e-12.  Where one
  * block is not enough, nodes half-way between are added. */
 static int integrate(const curve *cv, const region *g, support *where, double *log_out, double *error_out) {
     double eta[B], value[B], sums[4], low = where->low, high = where->high, top, h, sum, error;
@@ -293,7 +293,7 @@ static int integrate(const curve *cv, const region *g, support *where, double *l
     error = vm_abs(2.0 * h * (sums[0] + sums[2]) - sum) / sum;
     double coarse = vm_abs(4.0 * h * sums[0] - sum) / sum;
     long n = B - 1; /* intervals */
-    while (!(error < 1e-7 && coarse < 1e-2) && n < 64 * B) {
+    while (!(error < 1e-6 && coarse < 1e-2) && n < 64 * B) {
         double part = 0.0;
         for (long block = 0; block < n; block += B) {
             for (int i = 0; i < B; i++)

@@ -98,3 +98,42 @@ def test_bad_input(bad):
         zil.log_likelihood_ratio([[1.0, math.nan]], 1.0)
     with pytest.raises(ValueError, match="column"):
         zil.log_likelihood_ratio(np.empty((2, 0)), 1.0)
+
+
+def test_law_with_scales_and_covariance():
+    x = np.random.default_rng().normal(size=(40, 3))
+    scale = np.array([0.5, 2.0, 3.0])
+    got = zil.SymmetricLaplace(scale=scale).logpdf(x)
+    radius = np.sqrt(np.square(x / scale).sum(axis=1))
+    np.testing.assert_allclose(got, log_density(3, radius) - np.log(scale).sum(), rtol=1e-13)
+    cov = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, -0.2], [0.1, -0.2, 0.7]])
+    law = zil.SymmetricLaplace(cov=cov)
+    quadratic = np.einsum("ni,ij,nj->n", x, np.linalg.inv(cov), x)
+    right = log_density(3, np.sqrt(quadratic)) - 0.5 * np.linalg.slogdet(cov)[1]
+    np.testing.assert_allclose(law.logpdf(x), right, rtol=1e-12)
+    np.testing.assert_allclose(law.pdf(x), np.exp(right), rtol=1e-11)
+    np.testing.assert_allclose(zil.SymmetricLaplace(cov=np.diag(scale**2)).logpdf(x), got, rtol=1e-13)
+
+
+def test_density_of_one_column_and_ends():
+    law = zil.SymmetricLaplace(scale=2.0)
+    x = np.linspace(-5, 5, 11)
+    np.testing.assert_allclose(law.pdf(x), np.exp(-math.sqrt(2) * np.abs(x) / 2) / (math.sqrt(2) * 2), rtol=1e-14)
+    assert law.pdf(0.0) == pytest.approx(math.sqrt(0.5) / 2)
+    for cov in (None, np.eye(4)):
+        far = zil.SymmetricLaplace(4, cov=cov)
+        assert far.logpdf(np.zeros(4)) == math.inf
+        assert far.pdf(np.zeros(4)) == math.inf
+        assert far.logpdf([math.inf, 0, 0, 0]) == -math.inf
+        assert far.pdf([math.inf, 0, 0, 0]) == 0.0
+        assert math.isfinite(far.logpdf([1e200, 1e200, 0, 0]))
+        assert math.isfinite(far.logpdf([1e-200, 1e-200, 0, 0]))
+    with pytest.raises(ValueError, match="scale of 0"):
+        zil.SymmetricLaplace(scale=[1.0, 0.0]).logpdf([[0.0, 0.0]])
+
+
+def test_density_integrates_to_one():
+    law = zil.SymmetricLaplace(scale=[1.0, 0.5])
+    grid = (np.arange(-600, 600) + 0.5) / 60
+    points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+    assert law.pdf(points).sum() / 3600 == pytest.approx(1.0, abs=2e-4)
