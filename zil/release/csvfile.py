@@ -96,7 +96,7 @@ def read(handle: IO[bytes], seen: Callable[[bytes], Any]) -> tuple[list[bytes], 
 
     def records() -> Iterator[Record]:
         for line, line_end in lines:
-            if not line and len(header) > 1:  # a blank line is no record
+            if not line:  # a blank line is no record
                 continue
             fields = _fields(line)
             if len(fields) != len(header):

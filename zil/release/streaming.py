@@ -283,6 +283,8 @@ def _locate(plan: Plan, names: list[str], columns: Sequence[str] | None, row_id:
     """The noised columns, after checking every name that was asked for."""
     located = plan.locate(names)
     if columns is not None:
+        if isinstance(columns, str):
+            raise TypeError("columns must be a list of names, got one name")
         wanted = list(columns)
         _tables.check_names(wanted, names, "column")
         hidden = [name for name in located if name not in wanted]
