@@ -25,7 +25,7 @@ from zil.privacy.curves import SQRT2, Perfect
 from zil.privacy.polygon import Polygon
 from zil.privacy.tradeoff import TradeOff
 
-BINS = (1 << 13) + 1  # odd: the atom of d = 1 at v = 1/2 is the middle of a bin
+BINS = (1 << 14) + 1  # odd: the atom of d = 1 at v = 1/2 is the middle of a bin
 CHUNKS_PER_RANGE = 64
 
 
