@@ -40,6 +40,7 @@ def check_method(loss: Loss, method: str, sample: data.Sample) -> str:
             f"method {method!r} differentiates the loss twice, and {loss.name} is not twice differentiable; "
             "use 'rb' or 'dr'"
         )
+    loss.check_method(method, sample.scale_y > 0.0)
     corrections.correction(method, sample.zero_prob)
     return method
 
@@ -299,6 +300,8 @@ class CorrectedLoss:
 
     def _theta(self, theta: Any) -> FloatArray:
         values = _validate.finite_array("theta", theta, 1)
+        if self.loss.free:  # the loss takes as many parameters as it is given
+            self._objective = replace(self._objective, size=len(values))  # type: ignore[call-arg]
         if len(values) != self.n_params:
             raise ValueError(f"theta must have {self.n_params} entries, got {len(values)}")
         return values
@@ -312,10 +315,10 @@ class CorrectedLoss:
             The loss smoothed by the noise has no finite mean at ``theta`` (Poisson).
         """
         values = self._theta(theta)
-        reason = self._objective.undefined(values)
-        if reason:
-            raise ValueError(reason)
-        return self._objective.value_gradient(values)
+        value, gradient = self._objective.value_gradient(values)
+        if value == np.inf:
+            raise ValueError(self._objective.undefined(values) or "the loss is infinite")
+        return value, gradient
 
     def value(self, theta: Any) -> float:
         """Mean corrected loss."""

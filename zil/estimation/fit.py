@@ -217,7 +217,8 @@ def _read_sample(
     sample = samples.sample(loss, table, y=y, x=x, noise=noise, weights=weights)
     if not intercept and not sample.names:
         raise ValueError("nothing to fit: x=[] without an intercept")
-    samples.check_rank(sample.x, sample.names, intercept)
+    if not loss.free:
+        samples.check_rank(sample.x, sample.names, intercept)
     return sample
 
 

@@ -77,6 +77,9 @@ class Loss:
     def check_response(self, y: FloatArray, noised: bool) -> None:
         """Refuse a coded response outside the loss's domain (ValueError); a noised one may lie anywhere."""
 
+    def check_method(self, method: str, noised_response: bool) -> None:
+        """Refuse a method that the loss does not allow (ValueError), beyond the need for two derivatives."""
+
     def undefined(self, q: float) -> str:
         """Why the corrected loss has no expectation at squared index noise ``q``; "" if it has one."""
         del q
@@ -318,7 +321,9 @@ def _code_classes(y: Any) -> tuple[FloatArray, tuple[Any, ...]]:
     return np.where(values == labels[1], 1.0, -1.0), tuple(labels.tolist())
 
 
-from zil.estimation.location import Mean  # noqa: E402  built on the classes above
+from zil.estimation.location import Mean as Mean  # noqa: E402  built on the classes above
+from zil.estimation.userloss import Custom as Custom  # noqa: E402
+from zil.estimation.userloss import Index as Index  # noqa: E402
 
 REGISTRY: dict[str, type[Loss]] = {
     "squared": Squared,

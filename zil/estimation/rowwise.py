@@ -48,11 +48,6 @@ class RowLoss(Loss):
     def affine(self) -> tuple[float, float, float, float, float]:
         return (0.0, 0.0, 0.0, 0.0, 0.0)
 
-    def defined(self, q: float) -> bool:
-        """False if the loss smoothed by Laplace noise of squared scale q has no expectation."""
-        del q
-        return True
-
     def rows(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
         """Values (n,) and scores (n, p) of one term, row weights left out."""
         raise NotImplementedError
@@ -74,13 +69,22 @@ class RowObjective(IndexObjective):
     def n_params(self) -> int:
         return self.size if self.size >= 0 else super().n_params
 
+    def index_noise(self, theta: FloatArray) -> float:
+        return super().index_noise(theta) if self.size < 0 else 0.0
+
+    def value_gradient(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        sums = self.sums(theta) / self.total
+        if not math.isfinite(sums[0]):
+            return math.inf, np.full(self.n_params, np.nan)
+        penalty = self._penalty(theta)
+        return float(sums[0] + 0.5 * penalty @ theta), sums[1:] + penalty
+
     def undefined(self, theta: FloatArray) -> str:
-        loss = self.loss
-        assert isinstance(loss, RowLoss)
-        q = self.index_noise(theta) if self.size < 0 else 0.0
-        if all(part.e == 0.0 or loss.defined(part.q0 + part.kappa * q) for part in self.parts):
+        """A loss that grows too fast for the noise has an infinite value there (see ``rows``)."""
+        theta = np.asarray(theta, dtype=np.float64)
+        if all(part.e == 0.0 for part in self.parts) or math.isfinite(self.value_gradient(theta)[0]):
             return ""
-        return f"{loss.name} grows too fast for this noise: smoothed by it, the loss has no finite mean"
+        return f"{self.loss.name}: phi grows too fast for this noise, smoothed by it it has no finite mean"
 
     def _run(self, name: str, part: Part, theta: FloatArray, width: int, scores: FloatArray | None) -> FloatArray:
         loss = self.loss

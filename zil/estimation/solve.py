@@ -101,7 +101,8 @@ def trust_region_step(gradient: FloatArray, hessian: FloatArray, radius: float) 
     """
     values, vectors = np.linalg.eigh(hessian)
     g = vectors.T @ gradient
-    floor = 1e-12 * max(abs(values[0]), abs(values[-1]), 1e-300)
+    # a Hessian of zeros (a piecewise linear loss) still needs a finite step
+    floor = 1e-12 * max(abs(values[0]), abs(values[-1]), float(np.linalg.norm(g)) / radius, 1e-280)
     if values[0] > floor:
         step = -g / values
         if np.linalg.norm(step) <= radius:
@@ -232,6 +233,8 @@ def minimise(
     """
     coords = coordinates(objective)
     limits = Box(None, None, BOX_RADIUS * coords.unit + _offset(objective))
+    if objective.loss.free:  # nothing is known of the size of a parameter
+        limits = Box(None, None, 1e3 * (1.0 + (0.0 if start is None else float(np.abs(start).max(initial=0.0)))))
     if box is not None:
         limits = Box(box[0], box[1], math.inf)
     if start is None:
