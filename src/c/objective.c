@@ -71,27 +71,51 @@ typedef struct {
 static const loops LOOPS[] = {ZIL_LOSSES(ENTRY)};
 #undef ENTRY
 
-/* The part of a block that does not fit the grid of the smoothed softplus: replace what the loop added. */
-static void mend_tails(const zil_term *term, const zil_loss_args *g, double e, double s, int order, int m,
-                       const double *t, block *b) {
-    if (!term->table)
-        return;
+static void clear(int order, int m, block *b) {
+    if (order == 1)
+        for (int i = 0; i < m; i++)
+            b->f[i] = b->t[i] = b->q[i] = 0.0;
+    else
+        for (int i = 0; i < m; i++)
+            b->q[i] = b->tt[i] = b->tq[i] = b->qq[i] = 0.0;
+}
+
+/* The smoothed softplus: rows beyond its grid are replaced by the closed forms there, before anything is added to
+ * them, so that tiny values keep their relative accuracy. */
+static void add_tabled(const zil_term *term, const loops *run, const zil_loss_args *g, double e, double s, int order,
+                       int m, const double *t, block *b) {
     double k = term->kappa;
+    block own;
+    clear(order, m, &own);
+    run->smooth[order - 1](g, e, s, k, m, t, &own);
     for (int i = 0; i < m; i++) {
         if (!zil_softplus_outside(t[i]))
             continue;
-        zil_smooth was = softplus_smooth(t[i], s, g), is;
+        zil_smooth is;
         zil_softplus_tail(term->table, t[i], &is.u, &is.t, &is.tt, &is.q, &is.tq, &is.qq);
-        b->q[i] += e * k * (is.q - was.q);
+        own.q[i] = e * k * is.q;
         if (order == 1) {
-            b->f[i] += e * (is.u - was.u);
-            b->t[i] += e * (is.t - was.t);
+            own.f[i] = e * is.u;
+            own.t[i] = e * is.t;
         } else {
-            b->tt[i] += e * (is.tt - was.tt);
-            b->tq[i] += e * k * (is.tq - was.tq);
-            b->qq[i] += e * k * k * (is.qq - was.qq);
+            own.tt[i] = e * is.tt;
+            own.tq[i] = e * k * is.tq;
+            own.qq[i] = e * k * k * is.qq;
         }
     }
+    for (int i = 0; i < m; i++)
+        b->q[i] += own.q[i];
+    if (order == 1)
+        for (int i = 0; i < m; i++) {
+            b->f[i] += own.f[i];
+            b->t[i] += own.t[i];
+        }
+    else
+        for (int i = 0; i < m; i++) {
+            b->tt[i] += own.tt[i];
+            b->tq[i] += own.tq[i];
+            b->qq[i] += own.qq[i];
+        }
 }
 
 static double noise_length(const zil_rows *rows, ptrdiff_t p) {
@@ -105,12 +129,7 @@ static void fill(const zil_term *term, double q, int order, int m, const double 
     zil_loss_args g = {{term->p[0], term->p[1]}, term->table};
     const loops *run = &LOOPS[term->loss];
     double s2 = term->q0 + term->kappa * q, a = term->a, e = term->e;
-    if (order == 1)
-        for (int i = 0; i < m; i++)
-            b->f[i] = b->t[i] = b->q[i] = 0.0;
-    else
-        for (int i = 0; i < m; i++)
-            b->q[i] = b->tt[i] = b->tq[i] = b->qq[i] = 0.0;
+    clear(order, m, b);
     if (e != 0.0 && !(s2 > 0.0)) { /* no noise on the index: the smoothed loss is the loss */
         a += e;
         e = 0.0;
@@ -119,10 +138,10 @@ static void fill(const zil_term *term, double q, int order, int m, const double 
         run->plain[order - 1](&g, a, m, t, b);
     if (term->c != 0.0)
         run->laplacian[order - 1](&g, term->c, q, m, t, b);
-    if (e != 0.0) {
+    if (e != 0.0 && term->table)
+        add_tabled(term, run, &g, e, sqrt(s2), order, m, t, b);
+    else if (e != 0.0)
         run->smooth[order - 1](&g, e, sqrt(s2), term->kappa, m, t, b);
-        mend_tails(term, &g, e, sqrt(s2), order, m, t, b);
-    }
 }
 
 static void block_eta(const zil_rows *rows, ptrdiff_t start, int m, double *eta) {

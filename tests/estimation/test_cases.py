@@ -296,3 +296,59 @@ def test_c43_fork_after_threads():
         child.join(60)
         assert child.exitcode == 0
     assert len(set(results)) == 1
+
+
+class TestDegenerateButValid:
+    """Inputs at the edge that have an answer get it; those that have none say so."""
+
+    def test_perfect_fit_of_a_kinked_loss(self):
+        """Every residual is 0: the solver works on a shifted copy and comes back to the exact point."""
+        x = np.random.default_rng().uniform(size=(300, 3))
+        result = zil.fit("absolute", x, y=x @ [1.0, 2.0, 3.0])
+        assert result.params == pytest.approx([0, 1, 2, 3], abs=1e-9)
+        assert result.objective_value == pytest.approx(0.0, abs=1e-12)
+
+    def test_as_many_rows_as_parameters(self):
+        with pytest.warns(zil.ConvergenceWarning, match="2 row"):
+            result = zil.fit("absolute", np.array([[1.0], [2.0]]), y=[3.0, 7.0])
+        assert result.params == pytest.approx([-1.0, 4.0])
+
+    def test_all_published_unchanged_is_the_ordinary_fit(self):
+        rng = np.random.default_rng()
+        x, y = rng.normal(size=(50, 2)), rng.normal(size=50)
+        for method in ("dr", "rb", "optimal"):
+            result = zil.fit("squared", x, y=y, noise=zil.Noise(1.0, 2.0), bounds=[[-9, 9]] * 2, method=method)
+            assert np.array_equal(result.params, zil.fit("squared", x, y=y).params)
+
+    def test_spread_beyond_arithmetic_is_refused(self):
+        rng = np.random.default_rng()
+        x, y = rng.normal(size=(50, 1)), rng.normal(size=50)
+        for scale in (1e-200, 1e150):
+            with pytest.raises(ValueError, match="change their unit"):
+                zil.fit("squared", x * scale, y=y)
+
+    def test_ridge_with_kinks_converges(self):
+        rng = np.random.default_rng()
+        x = rng.normal(size=(200, 2))
+        y = x.sum(axis=1) + rng.normal(size=200)
+        result = zil.fit("absolute", x, y=y, ridge=0.5)
+        assert result.converged
+        objective = zil.CorrectedLoss("absolute", x, y)
+
+        def penalised(theta):
+            return objective.value(theta) + 0.25 * (theta[1:] ** 2).sum()
+
+        best = penalised(result.params)
+        for _ in range(100):
+            assert penalised(result.params + rng.normal(size=3) * 0.05) >= best - 1e-6
+
+    def test_small_sample_falls_back_to_a_level_with_a_minimum(self):
+        """RB indefinite, box version fine: the optimal method still has an answer (seed found by search)."""
+        rng = np.random.default_rng(0)
+        x = rng.uniform(size=(500, 3))
+        y = x @ [1.0, 2.0, 3.0] + rng.normal(size=500)
+        published = zil.Mechanism([[0, 1]] * 3, zero_prob=0.3, scale=1.0).simulate(x, 1)
+        result = zil.fit("squared", published, y=y)
+        assert result.method == "optimal"
+        assert result.converged
+        assert np.isfinite(result.bse).all()

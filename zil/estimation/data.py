@@ -49,7 +49,8 @@ class Sample:
 
     @property
     def noised(self) -> bool:
-        return self.zero_prob is not None and (bool(self.scale.any()) or self.scale_y > 0.0)
+        """Whether any published value may differ from the original."""
+        return self.zero_prob not in (None, 1.0) and (bool(self.scale.any()) or self.scale_y > 0.0)
 
 
 def column_vector(name: str, values: Any, n: int | None = None) -> Any:
@@ -150,8 +151,8 @@ def sample(
         if not isinstance(table, (np.ndarray, list, tuple)) and not isinstance(y, (np.ndarray, list, tuple)):
             _tables.same_rows(table, y, "the table and y")
         response = column_vector("y", y, n)
-    coded, classes = loss.code_response(response)
     scale, scale_y, zero_prob = _scales(noise, columns, x_columns, y_column, loss)
+    coded, classes = loss.code_response(response)
     return Sample(
         x=features,
         y=coded,
@@ -260,10 +261,16 @@ def check_rank(features: FloatArray, names: list[str], intercept: bool) -> None:
     n, d = features.shape
     if d == 0:
         return
+    peak = np.abs(features).max(axis=0)
+    features = features / np.where(peak > 0.0, peak, 1.0)  # squares of 1e-200 would vanish
     centre = features.mean(axis=0) if intercept else np.zeros(d)
     scaled = features - centre
     size = np.sqrt((scaled**2).mean(axis=0))
-    flat = size <= 1e-13 * np.maximum(np.abs(centre), np.sqrt((features**2).mean(axis=0)))
+    extreme = (size > 1e-13) & ((size * peak < 1e-100) | (size * peak > 1e100))
+    if extreme.any():
+        far = ", ".join(name for name, is_far in zip(names, extreme, strict=True) if is_far)
+        raise ValueError(f"the spread of column(s) {far} is outside 1e-100 to 1e100; change their unit")
+    flat = size <= 1e-13
     if flat.any():
         constant = ", ".join(name for name, is_flat in zip(names, flat, strict=True) if is_flat)
         reason = "constant, so the intercept already has it" if intercept else "zero in every row"

@@ -52,6 +52,11 @@ class _Kinks:
         t = self.objective.argument(self.parts[k], self.matrix @ z)[0]
         return t if self.shift is None else t + self.shift[k]
 
+    def separate(self, spread: float, arguments: list[FloatArray]) -> None:
+        """Shift every row by a fixed tiny amount, so that no two kinks meet by accident."""
+        stream = np.random.Generator(np.random.Philox(0))
+        self.shift = [1e-9 * spread * stream.uniform(-1.0, 1.0, len(t)) for t in arguments]
+
     def slope(self, k: int) -> FloatArray:
         part = self.parts[k]
         affine = self.objective.loss.affine
@@ -183,6 +188,12 @@ def _first_vertex(kinks: _Kinks, z: FloatArray, weights: list[FloatArray]) -> tu
         direction = -free @ (along / size) if size > 0.0 else free[:, 0]
         points = _breakpoints(kinks, arguments, weights, direction, active)
         found = _line_search(kinks, z, direction, float(gradient @ direction), points)
+        if found is None and size <= 1e-12 * float(
+            np.abs(weights[0]).sum()
+        ):  # flat: the kink lies on one of both sides
+            direction = -direction
+            points = _breakpoints(kinks, arguments, weights, direction, active)
+            found = _line_search(kinks, z, direction, 0.0, points)
         if found is None:
             return "the objective falls without end"
         z = z + found[0] * direction
@@ -215,17 +226,21 @@ def vertex_descent(
     kinks = _Kinks(objective, kinked, smooth, matrix)
     weights = [kinks.weight(part) for part in kinked]
     z: FloatArray = np.asarray(np.linalg.solve(matrix, theta), dtype=np.float64)
+    arguments = [kinks.argument(k, z) for k in range(len(kinked))]
+    # a perfect fit has residuals of rounding size only: the size of the data themselves keeps the shift above that
+    size = float(np.median(np.abs(kinks.argument(0, np.zeros(len(z))))))
+    spread = max(float(np.median(np.abs(arguments[0]))), 1e-2 * size) or 1.0
+    if (np.abs(arguments[0]) <= 1e-12 * spread).any():
+        kinks.separate(spread, arguments)
     first = _first_vertex(kinks, z, weights)
     if isinstance(first, str):
         return theta, objective.value_gradient(theta)[0], 0, False, first
     z, arguments = _to_vertex(kinks, *first)
     active = first[1]
-    spread = float(np.median(np.abs(arguments[0]))) or 1.0
-    if np.count_nonzero(np.abs(arguments[0]) <= 1e-12 * spread) > len(active):
-        shift = np.random.Generator(np.random.Philox(0))
-        kinks.shift = [1e-9 * spread * shift.uniform(-1.0, 1.0, len(t)) for t in arguments]
+    if kinks.shift is None and np.count_nonzero(np.abs(arguments[0]) <= 1e-12 * spread) > len(active):
+        kinks.separate(spread, arguments)
         z, arguments = _to_vertex(kinks, z, active)
-    limit = 300 + 30 * objective.n_params
+    limit = 2000 + 30 * objective.n_params
     pivots, optimal, message = 0, False, f"no local minimum after {limit} vertices"
     while pivots < limit:
         gradient = kinks.gradient(arguments, z, active)

@@ -77,7 +77,8 @@ def coordinates(objective: IndexObjective) -> Coordinates:
     centre = mean(features) if objective.intercept else np.zeros(len(features))
     spread = np.empty(len(features))
     for j, column in enumerate(features):
-        spread[j] = math.sqrt(max(float(mean((column - centre[j]) ** 2)), 0.0))
+        peak = float(np.abs(column - centre[j]).max(initial=0.0)) or 1.0  # squares of 1e-200 would vanish
+        spread[j] = peak * math.sqrt(max(float(mean(((column - centre[j]) / peak) ** 2)), 0.0))
     spread[spread == 0.0] = 1.0
     p = objective.n_params
     matrix = np.zeros((p, p))
@@ -175,6 +176,10 @@ def newton(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: B
                     z, value = trial, min(value, new_value)
                 return Solution(to_theta @ z, value, iteration, True, "converged")
             predicted = share * float(g @ step) + 0.5 * share**2 * float(step @ hessian @ step)
+            if interior and share == 1.0 and abs(predicted) <= 1e-11 * abs(value) and size <= 1e-3 * scale:
+                # what is left to gain drowns in the rounding of the value (columns far from 0): the gradient decides
+                better = np.abs(to_theta.T @ new_gradient).max() < np.abs(g).max()
+                return Solution(to_theta @ (trial if better else z), value, iteration, True, "converged")
             gain = (new_value - value) / predicted if predicted < 0 else -1.0
             if math.isfinite(new_value) and new_value < value and gain > 1e-4:
                 break
@@ -275,7 +280,7 @@ def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: 
     """Smoothing continuation, then exact vertices."""
     n = objective.n_rows
     # vertices take over when about 4 p rows are left within the smoothing; with a ridge there are no vertices
-    last = max(1e-6, min(0.05, 4.0 * objective.n_params / n)) if objective.ridge == 0.0 else 1e-6
+    last = max(1e-6, min(0.05, 4.0 * objective.n_params / n)) if objective.ridge == 0.0 else 1e-3
     last = coords.unit * (last if exact else 0.1)
     width, n_iter = 0.5 * coords.unit, 0
     stages: list[FloatArray] = []

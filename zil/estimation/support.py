@@ -343,11 +343,18 @@ def pilot_weights(objects: Versions) -> FloatArray:
 def choose_weights(objects: Versions, theta: FloatArray, weights: FloatArray, width: float) -> FloatArray | None:
     """Weights of the levels at a pilot estimate; None where no curvature is positive definite."""
     levels = objects.scores(theta, width)
+    # in a small sample the preferred level may be indefinite at the estimate of another one
+    alone = [weights, *np.eye(len(LEVELS))[::-1]]
+    own = next((w for w in alone if positive(curvature(objects, theta, w))), None)
+    if own is None:
+        return None
+    weights = own
     for _ in range(2):  # weights and curvature depend on each other
-        hessian = curvature(objects, theta, weights)
-        if not positive(hessian):
-            return None
-        weights = level_weights(levels, hessian)
+        best = level_weights(levels, curvature(objects, theta, weights))
+        for share in (1.0, 0.5, 0.25, 0.0):  # in a small sample the best mixture may have no minimum
+            weights = share * best + (1.0 - share) * own
+            if positive(curvature(objects, theta, weights)):
+                break
     return weights
 
 
