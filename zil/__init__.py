@@ -15,12 +15,14 @@ from zil.privacy.distributions import SymmetricLaplace, ZeroInflatedLaplace
 from zil.privacy.noise import Noise
 from zil.privacy.simulate import SimulatedTradeOff, simulate_tradeoff
 from zil.privacy.tradeoff import TradeOff, eps_delta_tradeoff, gaussian_tradeoff, tradeoff
+from zil.release.audit import AuditResult, audit
 from zil.release.calibration import calibrate
 from zil.release.mechanism import Mechanism
 from zil.release.published import Release, load
 from zil.release.schema import check
 
 __all__ = [
+    "AuditResult",
     "ConvergenceWarning",
     "CorrectedLoss",
     "Fit",
@@ -33,6 +35,7 @@ __all__ = [
     "SymmetricLaplace",
     "TradeOff",
     "ZeroInflatedLaplace",
+    "audit",
     "build_info",
     "calibrate",
     "check",

@@ -208,6 +208,20 @@ def test_fit_refuses(run, published):
     bad(run("fit", "nowhere.parquet", "--loss", "squared", "--y", "y"), "nowhere.parquet")
 
 
+def test_audit(run, tmp_path, monkeypatch):
+    file = tmp_path / "m.json"
+    file.write_text(good(run(*CALIBRATE, "--json")))
+    arguments = ["audit", "--mechanism", file, "--unit", "record", "--n-samples", 20_000]
+    facts = json.loads(good(run(*arguments, "--json")))
+    assert facts["passed"] is True
+    assert facts["claimed"] == mechanism().delta(np.array(facts["epsilons"]), "record").tolist()
+    assert "passed" in good(run(*arguments))
+    bad(run("audit", "--mechanism", file), "--unit")
+    bad(run(*arguments[:-1], 5), "n_samples")
+    monkeypatch.setattr(zil.AuditResult, "passed", False)
+    assert run(*arguments)[0] == 1
+
+
 def test_tradeoff(run):
     curve = zil.tradeoff(1, 0.5, 0.05)
     facts = json.loads(

@@ -1,4 +1,4 @@
-"""The command line: ``zil calibrate | release | report | fit | tradeoff | demo | reproduce``.
+"""The command line: ``zil calibrate | release | report | fit | tradeoff | audit | demo | reproduce``.
 
 Every command is a thin call of one public function.  Answers go to standard output, as text or,
 with ``--json``, as one JSON object (numbers that are not finite become null); everything else
@@ -402,6 +402,55 @@ def fit(
     else:
         print(result.summary())
     return 0 if result.converged else 1
+
+
+@app.command()
+def audit(
+    file: MechanismFile = None,
+    bounds: Bounds = None,
+    zero_prob: ZeroProb = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    mu: Mu = None,
+    advantage: Advantage = None,
+    unit: Unit = None,
+    limit: Limit = False,
+    scaling: Scaling = "per-column",
+    scale: Scale = None,
+    resolution: Resolution = None,
+    n_samples: Annotated[int, typer.Option(help="Releases of each row that is tried.")] = 10_000_000,
+    level: Annotated[float, typer.Option(help="Probability at most that a right mechanism fails.")] = 1e-6,
+    threads: Threads = None,
+    json_output: Json = False,
+) -> int:
+    """Attack a mechanism's own releases: can more be learnt than it claims?
+
+    Example: zil audit --mechanism mechanism.json --unit record --n-samples 1000000
+    """
+    mechanism = _mechanism(
+        bounds=bounds,
+        zero_prob=zero_prob,
+        epsilon=epsilon,
+        delta=delta,
+        mu=mu,
+        advantage=advantage,
+        unit=unit,
+        limit=limit,
+        scaling=scaling,
+        scale=scale,
+        resolution=resolution,
+        file=file,
+    )
+    if unit is None:
+        raise BadInputError("give --unit attribute or --unit record: which claim to put to the test")
+    with _working("auditing"):
+        result = zil.audit(mechanism, unit=unit, n_samples=n_samples, level=level, n_threads=threads)
+    if json_output:
+        names = ("epsilons", "lower_bounds", "claimed", "unit", "n_samples", "level", "passed")
+        _print_json({name: getattr(result, name) for name in names})
+    else:
+        _print_markdown(result.summary())
+    return 0 if result.passed else 1
 
 
 @app.command()
