@@ -1,4 +1,4 @@
-"""What child processes run in tests/test_threads.py; a module of its own, so that a spawned child can import it."""
+"""What child processes run in tests; a module of its own, so that a spawned child can import it."""
 
 import numpy as np
 
@@ -30,3 +30,7 @@ def fit(n_threads):
 
 def fit_into(queue, n_threads):
     queue.put(fit(n_threads).params.tobytes())
+
+
+def three_uniforms(rng):
+    return rng.random(3)

@@ -8,7 +8,7 @@ from zil._build import build_info
 from zil._validate import ConvergenceWarning, PrivacyWarning, SchemaError
 from zil.estimation import losses
 from zil.estimation.corrected import CorrectedLoss
-from zil.estimation.fit import fit
+from zil.estimation.fit import bootstrap, fit
 from zil.estimation.inference import Fit
 from zil.privacy.density import log_likelihood_ratio
 from zil.privacy.distributions import SymmetricLaplace, ZeroInflatedLaplace
@@ -36,6 +36,7 @@ __all__ = [
     "TradeOff",
     "ZeroInflatedLaplace",
     "audit",
+    "bootstrap",
     "build_info",
     "calibrate",
     "check",

@@ -55,7 +55,8 @@ VM_INLINE void turn(uint64_t word, double *cosine, double *sine) {
     uint64_t v = word + 0x2000000000000200ULL; /* 1/8 turn, and half of 2^-54 to round to nearest */
     uint64_t quadrant = v >> 62;
     uint64_t y = (v & 0x3fffffffffffffffULL) >> 10;
-    double r = (vm_from_bits(0x4330000000000000ULL | y) - 6755399441055744.0) * 5.551115123125782702e-17; /* 2^52+2^51, 2^-54 */
+    double centred = vm_from_bits(0x4330000000000000ULL | y) - 6755399441055744.0; /* 2^52 + 2^51 */
+    double r = centred * 5.551115123125782702e-17;                                 /* 2^-54 */
     double z = r * r;
     double s = CERT_SIN[7];
     s = s * z + CERT_SIN[6];
@@ -83,7 +84,9 @@ VM_INLINE void turn(uint64_t word, double *cosine, double *sine) {
 
 /* What truncation of U to 64 bits and its rounding to double may change in E = -ln U, as a share of E:
  * [C4] (2^-53 x + 2^-64) / (x E); infinite or nan where the ratio has no meaning. */
-VM_INLINE double truncation(double x, double e) { return (1.1102230246251565404e-16 * x + 5.421010862427522170037e-20) / (x * e); }
+VM_INLINE double truncation(double x, double e) {
+    return (1.1102230246251565404e-16 * x + 5.421010862427522170037e-20) / (x * e);
+}
 
 typedef struct {
     double w[ROWS], share[ROWS]; /* W and [C4] of U0 */
@@ -128,7 +131,8 @@ VM_INLINE void pair_of_columns(const uint64_t *u1, const uint64_t *u2, double sc
         c1->value[r] = t1;
         c0->bound[r] = bound0;
         c1->bound[r] = bound1;
-        uint64_t good = (uint64_t)(share <= CERT_SHARE_LIMIT) & (uint64_t)(margin0 > bound0) & (uint64_t)(margin1 > bound1);
+        uint64_t good = (uint64_t)(share <= CERT_SHARE_LIMIT) & (uint64_t)(margin0 > bound0) &
+                        (uint64_t)(margin1 > bound1);
         state->bad[r] |= good ^ 1;
     }
 }
@@ -152,14 +156,15 @@ long ZIL_NAME(zil_certified_fill)(const uint8_t *key, uint64_t first_row, uint64
     uint32_t *scratch = (uint32_t *)(columns + 2 * pairs);
     row_state state;
     long redo = 0;
-    memset(planes, 0, sizeof(uint64_t) * groups_of(d) * ZIL_CHACHA_PLANES); /* a short span leaves groups unused */
+    memset(planes, 0, sizeof(uint64_t) * groups_of(d) * ZIL_CHACHA_PLANES); /* a short span leaves some unused */
     for (long top = 0; top < n; top += SPAN) {
         long span = n - top < SPAN ? n - top : SPAN;
         uint64_t word = (first_row + (uint64_t)top) * (uint64_t)w;
         uint64_t block = word / ZIL_CHACHA_WORDS, shift = word % ZIL_CHACHA_WORDS;
         uint64_t blocks = (shift + (uint64_t)(span * w) + ZIL_CHACHA_WORDS - 1) / ZIL_CHACHA_WORDS;
         for (uint64_t g = 0; g * ZIL_CHACHA_GROUP < blocks; g++)
-            ZIL_NAME(zil_chacha_group)(key, ZIL_CERTIFIED_NONCE(0), block + g * ZIL_CHACHA_GROUP, planes + g * ZIL_CHACHA_PLANES, scratch);
+            ZIL_NAME(zil_chacha_group)(key, ZIL_CERTIFIED_NONCE(0), block + g * ZIL_CHACHA_GROUP,
+                                       planes + g * ZIL_CHACHA_PLANES, scratch);
         for (long row = 0; row < span; row += ROWS) {
             long rows = span - row < ROWS ? span - row : ROWS;
             const uint64_t *words = planes + row / ZIL_CHACHA_GROUP * ZIL_CHACHA_PLANES;
@@ -168,7 +173,8 @@ long ZIL_NAME(zil_certified_fill)(const uint8_t *key, uint64_t first_row, uint64
                     for (long r = 0; r < ROWS; r++) { /* rows beyond the span read what is there, and are dropped */
                         uint64_t i = shift + (uint64_t)((row + r) * w + k);
                         gathered[ROWS * k + r] =
-                            planes[(i & ~(uint64_t)(ZIL_CHACHA_PLANES - 1)) | (i % ZIL_CHACHA_WORDS) * ZIL_CHACHA_GROUP |
+                            planes[(i & ~(uint64_t)(ZIL_CHACHA_PLANES - 1)) |
+                                   (i % ZIL_CHACHA_WORDS) * ZIL_CHACHA_GROUP |
                                    i / ZIL_CHACHA_WORDS % ZIL_CHACHA_GROUP];
                     }
                 words = gathered;
@@ -179,7 +185,7 @@ long ZIL_NAME(zil_certified_fill)(const uint8_t *key, uint64_t first_row, uint64
                                 2 * p + 1 < d ? scale_over_tick[2 * p + 1] : 0.0, &state, &columns[2 * p],
                                 &columns[2 * p + 1]);
             for (long r = 0; r < rows; r++) {
-                int64_t keep = (int64_t)((uint64_t)(words[r] < zero_threshold || all_zero) - 1);
+                int64_t keep = (int64_t)((uint64_t)((words[r] < zero_threshold) | all_zero) - 1); /* 0 or all bits */
                 int64_t *out_row = out + (top + row + r) * d;
                 for (long j = 0; j < d; j++)
                     out_row[j] = columns[j].tick[r] & keep;

@@ -12,7 +12,11 @@
 
 #include "isa.h"
 
-enum { ZIL_CHACHA_KEY_BYTES = 32, ZIL_CHACHA_WORDS = 8 /* 64-bit words of a block */, ZIL_CHACHA_GROUP = 16 /* blocks */ };
+enum {
+    ZIL_CHACHA_KEY_BYTES = 32,
+    ZIL_CHACHA_WORDS = 8,  /* 64-bit words of a block */
+    ZIL_CHACHA_GROUP = 16, /* blocks made together */
+};
 
 /* Blocks block .. block + 15 into planes: planes[16 * j + b] is 64-bit word j of block number block + b.
  * scratch: 256 words of the caller, who wipes them together with the planes. */

@@ -234,6 +234,7 @@ def test_optimal_and_rb_use_fewer_rows():
     assert size["optimal"] < 0.6 * size["dr"]
 
 
+@pytest.mark.filterwarnings("ignore::zil.ConvergenceWarning")  # DR has no minimum in a few of these samples
 def test_the_same_call_gives_the_same_numbers():
     rng = np.random.default_rng()
     x1, y = sample(rng, 20_000)

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from children import three_uniforms
 
 from zil.interfaces import simulation
 
@@ -50,21 +51,17 @@ def test_unknown_design():
         simulation.design("poisson")
 
 
-def draw(rng):
-    return rng.random(3)
-
-
 def test_results_do_not_depend_on_the_processes():
-    one = simulation.repeat(draw, 7, seed=5, processes=1)
-    two = simulation.repeat(draw, 7, seed=5, processes=2)
+    one = simulation.repeat(three_uniforms, 7, seed=5, processes=1)
+    two = simulation.repeat(three_uniforms, 7, seed=5, processes=2)
     np.testing.assert_array_equal(one, two)
     assert len({row.tobytes() for row in one}) == 7
-    assert not np.array_equal(one, simulation.repeat(draw, 7, seed=6, processes=1))
+    assert not np.array_equal(one, simulation.repeat(three_uniforms, 7, seed=6, processes=1))
 
 
 def test_progress_counts_to_the_end():
     seen = []
-    simulation.repeat(draw, 30, processes=1, progress=lambda done, total: seen.append((done, total)))
+    simulation.repeat(three_uniforms, 30, processes=1, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (30, 30)
     assert [a for a, _ in seen] == sorted({a for a, _ in seen})
 
@@ -85,6 +82,6 @@ def test_bar_is_silent_where_there_is_no_terminal():
 
 def test_bad_counts():
     with pytest.raises(ValueError, match="repetitions"):
-        simulation.repeat(draw, 0)
+        simulation.repeat(three_uniforms, 0)
     with pytest.raises(TypeError, match="seed"):
-        simulation.repeat(draw, 1, seed=1.5)
+        simulation.repeat(three_uniforms, 1, seed=1.5)

@@ -56,6 +56,7 @@ def index_objective(
     ridge: float = 0.0,
     rng: Any = None,
     n_threads: int | None = None,
+    size: int = -1,
 ) -> IndexObjective:
     """Terms of one method on one sample.
 
@@ -63,6 +64,8 @@ def index_objective(
     ----------
     second : sequence of (x2, y2), optional
         Doubly randomised rows; default: drawn here (``copies`` of them) if the method needs them.
+    size : int
+        Number of parameters of a loss that is free to choose it; -1: intercept and coefficients.
     """
     zero_prob = 1.0 if sample.zero_prob is None else sample.zero_prob
     kind: type[IndexObjective] = IndexObjective
@@ -90,6 +93,7 @@ def index_objective(
             for x2, y2 in second
         )
     noise = np.concatenate([np.zeros(int(intercept)), sample.scale**2])
+    extra = {"size": size} if kind is RowObjective else {}
     return kind(
         loss=loss,
         parts=tuple(parts),
@@ -102,6 +106,7 @@ def index_objective(
         ridge=ridge,
         noise_share=1.0 if rows[0].doubled else 1.0 - zero_prob,
         n_threads=n_threads,
+        **extra,
     )
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from zil import _validate
 from zil._validate import ConvergenceWarning, FloatArray
-from zil.estimation import corrected, inference, solve, support
+from zil.estimation import bootstrap as bootstrapping
+from zil.estimation import corrected, inference
 from zil.estimation import data as samples
 from zil.estimation import losses as loss_module
 from zil.estimation.inference import Fit
 from zil.estimation.losses import Loss
+from zil.estimation.plan import Estimate, Plan
 from zil.privacy.noise import Noise
 
 
@@ -34,6 +36,7 @@ def fit(
     box: Any = None,
     cov: str = "sandwich",
     copies: int | None = None,
+    n_boot: int = 200,
     n_threads: int | None = None,
     rng: Any = None,
     progress: bool = False,
@@ -67,11 +70,17 @@ def fit(
     box : (low, high), optional
         Numbers or arrays of shape (p,): the search stays inside; a point on the box is never called converged.
         Default: 50 natural units per standard deviation of a column.
-    cov : {"sandwich"}
+    cov : {"sandwich", "hc1", "bootstrap"}
+        "hc1" multiplies the sandwich by ``n/(n - p)`` (few rows); "bootstrap" resamples rows.
     copies : int, optional
         Second noises averaged by DR, SDR and SL (default 1) and by the truncated losses of "optimal" (default 8).
+    n_boot : int
+        Resamples of ``cov="bootstrap"``.
     rng : optional
-        Source of the second noise; None: fixed, so the same call gives the same estimate.
+        Source of the second noise; None: fixed, so the same call gives the same estimate.  It also draws the rows of
+        a bootstrap (None: other rows each time).
+    progress : bool
+        Count the bootstrap's resamples on stderr.
 
     Returns
     -------
@@ -96,10 +105,76 @@ def fit(
     >>> result.params.round(6).tolist()
     [0.8, 2.3]
     """
+    if cov == "bootstrap":
+        rng = bootstrapping.fixed_seed(rng)
+    made = plan(
+        loss,
+        data,
+        y=y,
+        x=x,
+        noise=noise,
+        method=method,
+        intercept=intercept,
+        weights=weights,
+        ridge=ridge,
+        bounds=bounds,
+        start=start,
+        box=box,
+        copies=copies,
+        n_threads=n_threads,
+        rng=rng,
+    )
+    cov = _validate.choice("cov", cov, ("sandwich", "hc1", "bootstrap"))
+    return conclude(made, made.estimate(), cov, n_boot=n_boot, progress=bool(progress))
+
+
+def bootstrap(loss: Loss | str, data: Any, *, n_boot: int = 200, rng: Any = None, **fit_arguments: Any) -> Fit:
+    """``zil.fit`` with standard errors from resampled rows; the same as ``cov="bootstrap"``.
+
+    Parameters
+    ----------
+    loss, data, **fit_arguments
+        As in ``zil.fit``.
+    n_boot : int >= 2
+        Number of resamples.
+    rng : None, int, SeedSequence, Generator or BitGenerator
+        Draws the rows, and the second noise as in ``zil.fit``.  An int gives the same result every time, for any
+        number of threads; None draws other rows each time.
+
+    Returns
+    -------
+    Fit
+        ``cov_type`` is "bootstrap".
+
+    Warns
+    -----
+    ConvergenceWarning
+        The fit, or more than a tenth of the resamples, found no proper minimum; standard errors are nan.
+    """
+    return fit(loss, data, cov="bootstrap", n_boot=n_boot, rng=rng, **fit_arguments)
+
+
+def plan(
+    loss: Loss | str,
+    data: Any,
+    *,
+    y: Any,
+    x: Sequence[Any] | None,
+    noise: Noise | None,
+    method: str | None,
+    intercept: bool,
+    weights: Any,
+    ridge: float,
+    bounds: Any,
+    start: Any,
+    box: Any,
+    copies: int | None,
+    n_threads: int | None,
+    rng: Any,
+) -> Plan:
+    """Check every argument of ``fit`` and decide the method."""
     kind = loss_module.resolve(loss)
     table, noise, bounds = _open(data, noise, bounds)
-    del progress
-    _validate.choice("cov", cov, ("sandwich",))
     ridge = _validate.in_range("ridge", ridge, 0.0, np.inf, open_high=True)
     if copies is not None:
         copies = _validate.integer("copies", copies, 1)
@@ -114,57 +189,35 @@ def fit(
         raise ValueError("method 'optimal' needs the public bounds of the noised columns (bounds=)")
     if used == "optimal" and ridge > 0.0:
         raise ValueError("method 'optimal' takes no ridge; use method='rb'")
-
-    def build(name: str) -> Any:
-        return corrected.index_objective(
-            kind, sample, name, intercept=intercept, copies=copies or 1, ridge=ridge, rng=rng, n_threads=n_threads
-        )
-
-    naive = build("naive")
-    objective = naive if used == "naive" else build(used)
-    p = objective.n_params
+    p = len(sample.names) + int(intercept)
     first = None if start is None else _validate.finite_array("start", start, 1)
+    if first is not None and kind.free:
+        p = len(first)
     if first is not None and len(first) != p:
         raise ValueError(f"start must have {p} entries, got {len(first)}")
-    limits = _box(box, p)
-    names = [*(["Intercept"] if intercept else []), *sample.names]
-    truncated = None
-    if public is not None and 0.0 < (sample.zero_prob or 0.0) < 1.0 and (used == "optimal" or kind.kinked):
-        plain = objective if used == "optimal" else build("rb")
-        truncated = support.versions(
-            plain, sample.zero_prob or 1.0, sample.scale, sample.scale_y, public, copies or support.COPIES, rng
-        )
-    if used == "optimal" and truncated is not None:
-        best = support.fit(truncated, start=first, naive=naive, box=limits)
-        return conclude(
-            sample, names, used, objective, best.solution, lambda: (best.scores, best.hessian), best.notes()
-        )
-    solution = solve.minimise(objective, start=first, box=limits, naive=None if objective is naive else naive)
-
-    def pieces() -> tuple[FloatArray, FloatArray]:
-        if truncated is None or used == "naive":
-            hessian = inference.curvature(objective, solution.theta)
-        else:  # V is the same for every corrected version: take the one with the least noise
-            hessian = support.box_curvature(truncated, solution.theta)
-        return objective.scores(solution.theta), hessian
-
-    return conclude(sample, names, used, objective, solution, pieces, ())
+    return Plan(
+        loss=kind,
+        sample=sample,
+        public=public,
+        method=used,
+        intercept=intercept,
+        ridge=ridge,
+        copies=copies,
+        start=first,
+        limits=_box(box, p),
+        rng=rng,
+        n_threads=n_threads,
+        size=p if kind.free else -1,
+    )
 
 
-def conclude(
-    sample: samples.Sample,
-    names: list[str],
-    method: str,
-    objective: Any,
-    solution: solve.Solution,
-    pieces: Callable[[], tuple[FloatArray, FloatArray]],
-    notes: tuple[str, ...],
-) -> Fit:
-    """Standard errors, the final checks and the result.  ``pieces()`` answers the scores and the curvature."""
+def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, progress: bool = False) -> Fit:
+    """Standard errors, the final checks and the result."""
+    sample, objective, solution, method = made.sample, estimate.objective, estimate.solution, made.method
     p, n = objective.n_params, objective.n_rows
     converged, message = solution.converged, solution.message
     covariance = np.full((p, p), np.nan)
-    remarks = list(notes)
+    remarks = list(estimate.notes)
     if sample.noised and sample.zero_prob != 1.0 and method != "naive":
         q = objective.index_noise(solution.theta)
         reason = objective.loss.undefined(q) if method != "optimal" else ""
@@ -175,8 +228,14 @@ def conclude(
         remarks.append(f"{n} rows for {p} parameters: no standard errors")
         warnings.warn(f"{n} row(s) for {p} parameter(s): standard errors are nan", ConvergenceWarning, stacklevel=3)
     elif converged:
-        covariance = inference.sandwich(*pieces())
-        if not np.isfinite(covariance).all():
+        if cov == "bootstrap":
+            covariance, note = bootstrapping.covariance(
+                made, solution.theta, n_boot, made.rng, made.n_threads, progress
+            )
+            remarks.append(note)
+        else:
+            covariance = inference.sandwich(*estimate.pieces()) * (n / (n - p) if cov == "hc1" else 1.0)
+        if cov != "bootstrap" and not np.isfinite(covariance).all():
             converged, message = False, "the Hessian is not positive definite: the sample is too small for this noise"
     if not converged:
         warnings.warn(f"{message}; standard errors are nan", ConvergenceWarning, stacklevel=3)
@@ -186,7 +245,7 @@ def conclude(
     return Fit(
         params=solution.theta,
         covariance=covariance,
-        names=names,
+        names=made.names,
         nobs=n,
         method=method,
         converged=converged,
@@ -197,6 +256,7 @@ def conclude(
         intercept=objective.intercept,
         zero_prob=sample.zero_prob,
         classes=sample.classes,
+        cov_type=cov,
         notes=tuple(remarks),
     )
 

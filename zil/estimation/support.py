@@ -120,11 +120,13 @@ class Versions:
                 continue
             own = replace(rows, index=None)
             alone = replace(self.plain, parts=(Part(own, a=coefficient),), n_rows=len(index), total=float(len(index)))
-            scores = (alone.smoothed(width) if width else alone).scores(theta) * factor
-            for k, level in enumerate(LEVELS[1:], start=1):
-                inside = reach <= level
-                for j in range(p):
-                    out[k, :, j] += np.bincount(index[inside], scores[inside, j], minlength=n)
+            scores = (alone.smoothed(width) if width else alone).scores(theta).T * factor
+            # levels are nested: sum once by shell between two levels, then add up shells from the inside
+            key = np.searchsorted(LEVELS[:0:-1], reach) * n + index
+            shells = len(LEVELS) - 1
+            for j in range(p):
+                by_shell = np.bincount(key, scores[j], minlength=shells * n).reshape(shells, n)
+                out[1:, :, j] += by_shell.cumsum(axis=0)[::-1]
         return out
 
 

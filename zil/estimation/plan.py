@@ -1,0 +1,118 @@
+"""One fit with everything decided: the rows, the loss, the method and the options.
+
+``fit`` makes a plan and estimates it once; the bootstrap estimates the same plan with other row weights,
+and several quantile levels share one sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from zil._validate import FloatArray
+from zil.estimation import corrected, inference, solve, support
+from zil.estimation.data import Sample
+from zil.estimation.losses import Loss
+from zil.estimation.objective import IndexObjective
+from zil.estimation.solve import Solution
+from zil.estimation.support import Box
+
+Limits = tuple[FloatArray, FloatArray]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a plan came to.  ``pieces()`` answers the joint row scores (n, p) and the curvature (p, p)."""
+
+    objective: IndexObjective
+    solution: Solution
+    pieces: Callable[[], tuple[FloatArray, FloatArray]]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Arguments of ``zil.fit`` after all checks.
+
+    Attributes
+    ----------
+    method : str
+        The one used: "naive" where nothing is noised.
+    copies : int or None
+        None: the default of the method.
+    size : int
+        Number of parameters if they are not an intercept and coefficients, else -1.
+    """
+
+    loss: Loss
+    sample: Sample
+    public: Box | None
+    method: str
+    intercept: bool = True
+    ridge: float = 0.0
+    copies: int | None = None
+    start: FloatArray | None = None
+    limits: Limits | None = None
+    rng: Any = None
+    n_threads: int | None = None
+    size: int = -1
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the parameters."""
+        own = [*(["Intercept"] if self.intercept else []), *self.sample.names]
+        return own if self.size in (-1, len(own)) else [f"theta{k}" for k in range(self.size)]
+
+    def build(self, method: str) -> IndexObjective:
+        """The objective of one method."""
+        return corrected.index_objective(
+            self.loss,
+            self.sample,
+            method,
+            intercept=self.intercept,
+            copies=self.copies or 1,
+            ridge=self.ridge,
+            rng=self.rng,
+            n_threads=self.n_threads,
+            size=self.size,
+        )
+
+    def resampled(self, counts: FloatArray, start: FloatArray) -> Plan:
+        """The plan for a sample that holds row i ``counts[i]`` times; one thread, as many run at once."""
+        own = self.sample.weights
+        weights = counts if own is None else counts * own
+        return replace(self, sample=replace(self.sample, weights=weights), start=start, n_threads=1)
+
+    def estimate(self) -> Estimate:
+        """Find the minimum."""
+        sample, used = self.sample, self.method
+        naive = self.build("naive")
+        objective = naive if used == "naive" else self.build(used)
+        truncated = None
+        atom = sample.zero_prob or 0.0
+        if self.public is not None and 0.0 < atom < 1.0 and (used == "optimal" or self.loss.kinked):
+            plain = objective if used == "optimal" else self.build("rb")
+            copies = self.copies or support.COPIES
+            truncated = support.versions(plain, atom, sample.scale, sample.scale_y, self.public, copies, self.rng)
+        if used == "optimal" and truncated is not None:
+            best = support.fit(truncated, start=self.start, naive=naive, box=self.limits)
+            return Estimate(objective, best.solution, lambda: (best.scores, best.hessian), best.notes())
+        first = None if objective is naive else naive
+        solution = solve.minimise(objective, start=self.start, box=self.limits, naive=first)
+
+        def pieces() -> tuple[FloatArray, FloatArray]:
+            if truncated is None or used == "naive":
+                hessian = inference.curvature(objective, solution.theta)
+            else:  # V is the same for every corrected version: take the one with the least noise
+                hessian = support.box_curvature(truncated, solution.theta)
+            return objective.scores(solution.theta), hessian
+
+        return Estimate(objective, solution, pieces)
+
+
+def influence(scores: FloatArray, hessian: FloatArray) -> FloatArray:
+    """``-V^-1 score / n`` of each row, shape (n, p); the covariance is the sum of outer products."""
+    return np.asarray(-np.linalg.solve(hessian, scores.T).T / len(scores))
