@@ -250,6 +250,14 @@ def test_tradeoff(run):
     assert f"{zil.tradeoff(np.inf, 0.5).advantage:.6g}" in text
 
 
+def test_tradeoff_plot(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "curve.png"
+    good(run("tradeoff", "--dim", 4, "--c", 0.5, "--zero-prob", 0.05, "--plot", path))
+    assert path.read_bytes().startswith(b"\x89PNG")
+    bad(run("tradeoff", "--dim", 1, "--c", 0.5, "--plot", tmp_path / "curve.tale"), "tale")
+
+
 @pytest.mark.parametrize("command", ["", *(c.callback.__name__ for c in cli.app.registered_commands)])
 def test_help_everywhere(run, command):
     out = good(run(*([command] if command else []), "--help"))

@@ -515,6 +515,7 @@ def tradeoff(
     zero_prob: Annotated[float, typer.Option(help="Probability that a row is published unchanged.")] = 0.0,
     alpha: Annotated[str, typer.Option(help="Type I errors, comma separated.")] = "0,0.001,0.01,0.05,0.1,0.25,0.5",
     epsilon: Annotated[str, typer.Option(help="Epsilons, comma separated.")] = "0,0.5,1,2,3,5",
+    plot: Annotated[Path | None, typer.Option(help="Also draw the curve into this image file.")] = None,
     json_output: Json = False,
 ) -> None:
     """The trade-off curve of the noise: what an attacker can detect at each rate of false alarms."""
@@ -523,6 +524,8 @@ def tradeoff(
     curve = zil.tradeoff(number, c, zero_prob)
     alphas, epsilons = np.array(_floats("--alpha", alpha)), np.array(_floats("--epsilon", epsilon))
     betas, deltas = curve(alphas), curve.delta(epsilons)
+    if plot is not None:
+        _plot(curve, plot)
     if json_output:
         _print_json(
             {
@@ -544,6 +547,16 @@ def tradeoff(
     lines += [f"| {e:g} | {d:.10g} |" for e, d in zip(epsilons, deltas, strict=True)]
     lines += ["", f"Best advantage of an attacker: {curve.advantage:.6g}."]
     _print_markdown("\n".join(lines))
+
+
+def _plot(curve: zil.TradeOff, path: Path) -> None:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise BadInputError("--plot needs matplotlib: pip install 'zil[plot]'") from None
+    figure = Figure(layout="constrained")
+    curve.plot(ax=figure.subplots())
+    figure.savefig(path)
 
 
 def _show_warning(

@@ -129,6 +129,37 @@ class TradeOff:
         """The smallest mu with ``f >= G_mu`` everywhere; inf if there is none."""
         return self._curve.gaussian_mu() if self.zero_prob == 0.0 else math.inf
 
+    def plot(self, ax: Any = None, *, label: str | None = None, **line: Any) -> Any:
+        """Draw the curve with the line of pure guessing, ``alpha + beta = 1`` (needs matplotlib).
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Default: new axes; draw several curves into the axes of the first to compare them.
+        label : str, optional
+            For the legend; default: what the curve is.
+        **line
+            Passed on to ``Axes.plot``.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        if ax is None:
+            try:
+                from matplotlib import pyplot
+            except ImportError:
+                raise ImportError("plots need matplotlib: pip install 'zil[plot]'") from None
+            _, ax = pyplot.subplots()
+        if not ax.lines:
+            ax.plot([0.0, 1.0], [1.0, 0.0], color="0.6", linestyle=":", label="pure guessing")
+            ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
+            ax.set(xlabel="type I error (false alarms)", ylabel="type II error (missed)")
+        alpha = np.unique(np.concatenate([[0.0], np.geomspace(1e-6, 0.02, 100), np.linspace(0.02, 1.0, 300)]))
+        ax.plot(alpha, self(alpha), label=repr(self) if label is None else label, **line)
+        ax.legend()
+        return ax
+
     def bounds(self, alpha: Any) -> tuple[Any, Any]:
         """Certified enclosure (lower, upper) of ``f(alpha)``; both are the value itself for a closed form."""
         values, inner, rest = self._parts("alpha", alpha)
