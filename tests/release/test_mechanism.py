@@ -258,6 +258,19 @@ def test_report_begins_with_the_unchanged_rows():
         m.report(-1)
 
 
+def test_printed_numbers_are_rounded_up():
+    """Who copies a printed scale into a mechanism gets at least the printed guarantee."""
+    m = zil.calibrate(BOUNDS, epsilon=1, delta=0.1, zero_prob=0.05, unit="record")
+    rows = [line.split("|") for line in m.report().splitlines() if line.startswith(("| a", "| b"))]
+    printed = [float(cells[3]) for cells in rows[:2]]
+    assert (np.array(printed) >= m.scale).all()
+    assert printed == pytest.approx(m.scale.tolist(), rel=1e-5)
+    assert zil.Mechanism(BOUNDS, zero_prob=0.05, scale=printed).delta(1.0, "record") <= 0.1
+    shown = next(line for line in m.report().splitlines() if line.startswith("| 1 |")).split("|")
+    assert float(shown[2]) >= m.delta(1.0, "attribute")
+    assert float(shown[4]) == 0.1
+
+
 def test_value_semantics():
     m = zil.calibrate(BOUNDS, epsilon=1, delta=0.1, zero_prob=0.05, unit="record", resolution={"a": 0.5})
     for twin in (pickle.loads(pickle.dumps(m)), copy.deepcopy(m)):

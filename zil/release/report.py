@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html as escape
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 UNIT_WORDS = {"attribute": "one entry of a row", "record": "a whole row"}
@@ -12,8 +13,17 @@ def _number(value: float) -> str:
     return f"{value:.6g}"
 
 
+def _at_least(value: float, digits: int = 6) -> str:
+    """Rounded up: a printed scale is never too small, a printed delta or power never too good."""
+    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value)):.{digits}g}"
+
+
 def _percent(value: float) -> str:
     return f"{100 * value:.3g} %"
+
+
+def _percent_at_least(value: float) -> str:
+    return f"{_at_least(100 * value, 3)} %"
 
 
 def _first_line(metadata: dict[str, Any]) -> str:
@@ -37,7 +47,7 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 def _tables(metadata: dict[str, Any]) -> list[tuple[str, list[str], list[list[str]]]]:
     """Caption, head and rows of each table of the label."""
     columns = [
-        [str(c["name"]), f"{_number(c['lower'])} to {_number(c['upper'])}", _number(c["scale"]), _number(c["tick"])]
+        [str(c["name"]), f"{_number(c['lower'])} to {_number(c['upper'])}", _at_least(c["scale"]), _number(c["tick"])]
         for c in metadata["columns"]
     ]
     parts = [("Noised columns", ["column", "public bounds", "scale", "tick"], columns)]
@@ -50,14 +60,14 @@ def _tables(metadata: dict[str, Any]) -> list[tuple[str, list[str], list[list[st
     ]
     first = cells[0][1]
     delta_rows = [
-        [_number(point[0]), *(_number(part["epsilon_delta"][k][1]) for _, part in cells)]
+        [_number(point[0]), *(_at_least(part["epsilon_delta"][k][1]) for _, part in cells)]
         for k, point in enumerate(first["epsilon_delta"])
     ]
     attack_rows = [
-        [_percent(point[0]), *(_percent(part["attack"][k][1]) for _, part in cells)]
+        [_percent(point[0]), *(_percent_at_least(part["attack"][k][1]) for _, part in cells)]
         for k, point in enumerate(first["attack"])
     ]
-    attack_rows.append(["best advantage", *(_percent(part["advantage"]) for _, part in cells)])
+    attack_rows.append(["best advantage", *(_percent_at_least(part["advantage"]) for _, part in cells)])
     heads = [name for name, _ in cells]
     parts.append(("Total delta at each epsilon", ["epsilon", *heads], delta_rows))
     parts.append(("What an attacker detects at most", ["false alarms", *heads], attack_rows))
@@ -71,8 +81,8 @@ def _sentences(metadata: dict[str, Any]) -> list[str]:
     for unit, shift in metadata["shift"].items():
         worst = next(point for point in metadata["guarantees"][unit]["sharp"]["attack"] if point[0] == 0.01)
         result.append(
-            f"{unit.capitalize()} level ({UNIT_WORDS[unit]} changes): shift c = {_number(shift)}; "
-            f"at 1 % false alarms an attacker detects at most {_percent(worst[1])} of the changes."
+            f"{unit.capitalize()} level ({UNIT_WORDS[unit]} changes): shift c = {_at_least(shift)}; "
+            f"at 1 % false alarms an attacker detects at most {_percent_at_least(worst[1])} of the changes."
         )
     result.append(
         "Sharp: the exact curve for this number of columns. "
