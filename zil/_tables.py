@@ -298,7 +298,8 @@ def kind(table: Any) -> str:
     return f"{name}-1d" if isinstance(native, nw.Series) else name
 
 
-def _pyarrow() -> Any:
+def need_pyarrow() -> Any:
+    """The module, or an error that says what to install."""
     try:
         import pyarrow
     except ImportError:
@@ -314,7 +315,7 @@ def to_arrow(table: Any) -> Any:
     SchemaError
         Two names are the same as text.
     """
-    pa = _pyarrow()
+    pa = need_pyarrow()
     names = [str(name) for name in column_names(table)]
     if len(set(names)) != len(names):
         raise SchemaError(_duplicates(names))

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import pickle
+import sys
 
 import numpy as np
 import pandas as pd
@@ -82,6 +83,19 @@ def test_single_columns(table, ending, tmp_path):
     out = zil.Mechanism({"a": (0, 1)}, zero_prob=0, scale=1).release(table)
     out.save(tmp_path / f"x.{ending}")
     same(zil.load(tmp_path / f"x.{ending}").data, out.data)
+
+
+@pytest.mark.parametrize("table", [np.array([0.1, 0.2]), np.array([[0.1, 1e-300], [1 / 3, 2.0]])])
+def test_numpy_tables_need_no_other_library(table, tmp_path, monkeypatch):
+    for name in ("pyarrow", "pyarrow.csv", "pyarrow.parquet", "pandas", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
+    m = zil.Mechanism([(0, 1)] * (table.ndim if table.ndim == 1 else 2), zero_prob=0.5, scale=1)
+    out = m.release(table)
+    out.save(tmp_path / "x.csv")
+    same(zil.load(tmp_path / "x.csv").data, out.data)
+    for call in (lambda: out.save(tmp_path / "x.parquet"), lambda: zil.load(tmp_path / "x.parquet")):
+        with pytest.raises(ImportError, match="pip install"):
+            call()
 
 
 def test_integer_names(tmp_path):
