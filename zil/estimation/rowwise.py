@@ -93,7 +93,8 @@ class RowObjective(IndexObjective):
         sums = np.zeros(width)
         for first in range(0, n, BLOCK):
             block = slice(first, min(first + BLOCK, n))
-            value, score = loss.rows(part if n <= BLOCK else part.block(block), theta, self)
+            with np.errstate(over="ignore", invalid="ignore"):  # far trial points; what is not finite is refused
+                value, score = loss.rows(part if n <= BLOCK else part.block(block), theta, self)
             if part.rows.weights is not None:
                 weights = part.rows.weights[block]
                 value, score = value * weights, score * weights[:, None]
