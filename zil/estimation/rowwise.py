@@ -24,6 +24,8 @@ from zil.estimation.objective import IndexObjective, Part
 
 # Central differences: relative steps for a first derivative of a value and of a gradient.
 STEP = float(np.finfo(float).eps) ** (1 / 3)
+# Values whose squares would overflow count as infinite.
+HUGE = 1e140
 # Rows evaluated at once.
 BLOCK = 1 << 16
 
@@ -74,7 +76,7 @@ class RowObjective(IndexObjective):
 
     def value_gradient(self, theta: FloatArray) -> tuple[float, FloatArray]:
         sums = self.sums(theta) / self.total
-        if not math.isfinite(sums[0]):
+        if not float(np.abs(sums).max()) < HUGE:  # nan too
             return math.inf, np.full(self.n_params, np.nan)
         penalty = self._penalty(theta)
         return float(sums[0] + 0.5 * penalty @ theta), sums[1:] + penalty
