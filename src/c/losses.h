@@ -12,7 +12,7 @@
  *
  * Absolute, quantile and hinge loss are one block: A max(t,0) + B max(-t,0).
  * Formulas: docs/proof_rao_blackwell.md.  Adding a loss: one block, one row in ZIL_LOSSES,
- * one class in zil/estimation/losses.py.
+ * one class in zil/estimation/indexloss.py.
  */
 #ifndef ZIL_LOSSES_H
 #define ZIL_LOSSES_H

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from zil import _threads
 from zil._core import objective as kernel
 from zil._validate import FloatArray
-from zil.estimation.losses import Loss
+from zil.estimation.indexloss import Loss
 
 # Chunks of 4096 rows per thread below which a second thread costs more than it saves.
 GRAIN = 8

@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from zil._validate import FloatArray
-from zil.estimation.losses import Loss
+from zil.estimation.indexloss import Loss
 from zil.estimation.objective import IndexObjective, Part
 
 # Central differences: relative steps for a first derivative of a value and of a gradient.

@@ -24,7 +24,7 @@ import numpy as np
 
 from zil._validate import FloatArray
 from zil.estimation import polish
-from zil.estimation.losses import Asymptote, Squared
+from zil.estimation.indexloss import Asymptote, Squared
 from zil.estimation.objective import IndexObjective, Part
 
 MAX_ITERATIONS = 200
