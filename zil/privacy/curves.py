@@ -184,7 +184,7 @@ class Gaussian(Curve):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             upper = epsilon / mu - 0.5 * mu  # delta = P(N > upper) - exp(epsilon) P(N > upper + mu)
             # the two normal densities agree after the factor exp(epsilon): a difference of Mills ratios
-            x = np.maximum(upper, 0.0)
+            x = np.clip(upper, 0.0, 1e8)  # the density is 0 long before
             density = np.exp(-0.5 * x * x)
             tail = density * self._mills_drop(x)
             centre = special.ndtr(-upper) - np.exp(epsilon + special.log_ndtr(-upper - mu))

@@ -286,7 +286,7 @@ class LaplaceExact(Curve):
         tau, upper = self._threshold(a, r)
         value, slope = self._point(tau, upper, a)
         pad = self.error * (value + slope * np.minimum(a, r))
-        width = 1e-5
+        width = 1e-7
         lower_tau, upper_tau = np.maximum(tau - width, 0.0), np.minimum(tau + width, self.edges[-1])
         first, second = self._pair(lower_tau, upper), self._pair(upper_tau, upper)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -295,7 +295,8 @@ class LaplaceExact(Curve):
         chord = first[1] + part * (second[1] - first[1])
         outside = np.where(alpha <= 0.0, 1.0, 0.0)
         low = np.where(inside, np.maximum(value - pad, 0.0), outside)
-        high = np.where(inside, np.minimum(np.maximum(chord, value) + pad, rest), outside)
+        # no curve passes 1 - alpha, but for the last digit of the value itself
+        high = np.where(inside, np.maximum(np.minimum(np.maximum(chord, value) + pad, rest), value), outside)
         return low, high
 
     def _pair(self, tau: FloatArray, upper: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:

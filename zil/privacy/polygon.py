@@ -25,7 +25,7 @@ class Polygon(Curve):
 
     def __init__(self, alpha: FloatArray, power: FloatArray, beta: FloatArray) -> None:
         self.alpha, self.power, self.vertex_beta = alpha, power, beta
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             # log of minus the slope of each edge, descending
             self.log_slope = np.log(-np.diff(beta)) - np.log(np.diff(alpha))
             steep = beta[:-1] > 0.5
