@@ -298,6 +298,28 @@ def test_c43_fork_after_threads():
     assert len(set(results)) == 1
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared", "quantile:0.3"])
+def test_c05_columns_far_from_zero(loss):
+    """Years, time stamps: the slope and its error stay, the intercept takes up the shift."""
+    rng = np.random.default_rng()
+    x = rng.uniform(-1, 1, size=(400, 2))
+    y = x.sum(axis=1) + rng.normal(size=400)
+    y = y > 0 if loss == "logistic" else y
+    noisy = x + rng.laplace(size=(400, 1)) * [0.2, 0.0]
+    noise, far = zil.Noise(0.4, np.array([0.25, 0.0])), np.array([2.0**23, -(2.0**20)])
+    for more in ({}, {"noise": noise, "method": "rb"}):
+        base = zil.fit(loss, noisy, y=y, **more)
+        moved = zil.fit(loss, noisy + far, y=y, **more)
+        assert moved.params[1:] == pytest.approx(base.params[1:], rel=1e-5, abs=1e-6)
+        assert moved.bse[1:] == pytest.approx(base.bse[1:], rel=1e-4)
+        assert moved.params[0] + far @ moved.params[1:] == pytest.approx(base.params[0], abs=1e-2)
+    near = zil.fit("logistic", noisy, y=y > 0, noise=noise, bounds=[[-1, 1]] * 2)
+    bounds = np.array([[-1, 1], [-1, 1]]) + far[:, None]
+    away = zil.fit("logistic", noisy + far, y=y > 0, noise=noise, bounds=bounds)
+    # the refinement of "optimal" ends at 1e-4 standard errors
+    assert away.params[1:] == pytest.approx(near.params[1:], abs=0.02)
+
+
 class TestDegenerateButValid:
     """Inputs at the edge that have an answer get it; those that have none say so."""
 

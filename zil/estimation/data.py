@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -211,11 +211,13 @@ def _weights(weights: Any, column: str | None, table: Any, n: int) -> FloatArray
     return array
 
 
-def public_box(sample: Sample, bounds: Any) -> Box | None:
+def public_box(sample: Sample, bounds: Any, shift: FloatArray | None = None) -> Box | None:
     """Bounds of the noised columns; None if no bounds are given or nothing is noised.
 
     Parameters
     ----------
+    shift : (d,) array, optional
+        What was taken off the columns of x.
     bounds : dict by column, or array-like of shape (d, 2) in the order of x (one more row for a noised response)
 
     Raises
@@ -243,7 +245,20 @@ def public_box(sample: Sample, bounds: Any) -> Box | None:
         edges = table[noised]
     if edges.shape[1:] != (2,) or not (edges[:, 0] < edges[:, 1]).all():
         raise ValueError("bounds must be pairs (low, high) with low < high")
+    if shift is not None:
+        edges = edges - np.append(shift, 0.0)[noised, None]
     return Box(noised, np.ascontiguousarray(edges[:, 0]), np.ascontiguousarray(edges[:, 1]))
+
+
+def centred(sample: Sample) -> tuple[Sample, FloatArray]:
+    """Columns far from 0 moved there (an intercept takes it up), and by how much, shape (d,).
+
+    A column at 1e6 with spread 1 would cost twelve digits of the Hessian.
+    """
+    centre = sample.x.mean(axis=0)
+    peak = np.abs(sample.x - centre).max(axis=0, initial=0.0)
+    shift = np.where(np.abs(centre) > 50.0 * peak, centre, 0.0)
+    return (replace(sample, x=sample.x - shift) if shift.any() else sample), shift
 
 
 def check_rank(features: FloatArray, names: list[str], intercept: bool) -> None:

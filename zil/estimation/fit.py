@@ -179,7 +179,10 @@ def plan(
     if copies is not None:
         copies = _validate.integer("copies", copies, 1)
     sample = _read_sample(kind, table, y, x, noise, weights, intercept)
-    public = samples.public_box(sample, bounds)
+    shift = None
+    if intercept and start is None and box is None and not kind.free:
+        sample, shift = samples.centred(sample)
+    public = samples.public_box(sample, bounds, shift)
     if method is None:
         method = "optimal" if public is not None and sample.zero_prob and ridge == 0.0 else "rb"
         if sample.zero_prob == 0.0 and kind.smooth:
@@ -208,6 +211,7 @@ def plan(
         rng=rng,
         n_threads=n_threads,
         size=p if kind.free else -1,
+        shift=shift,
     )
 
 
@@ -242,9 +246,10 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
         covariance = np.full((p, p), np.nan)
     if method == "naive" and sample.noised:
         remarks.append("naive: the noise is ignored, so these estimates are not consistent")
+    back = made.back(p)
     return Fit(
-        params=solution.theta,
-        covariance=covariance,
+        params=back @ solution.theta,
+        covariance=back @ covariance @ back.T,
         names=made.names,
         nobs=n,
         method=method,

@@ -45,6 +45,8 @@ class Plan:
         None: the default of the method.
     size : int
         Number of parameters if they are not an intercept and coefficients, else -1.
+    shift : (d,) array or None
+        What was taken off the columns of x, for the intercept to take up.
     """
 
     loss: Loss
@@ -59,12 +61,20 @@ class Plan:
     rng: Any = None
     n_threads: int | None = None
     size: int = -1
+    shift: FloatArray | None = None
 
     @property
     def names(self) -> list[str]:
         """Names of the parameters."""
         own = [*(["Intercept"] if self.intercept else []), *self.sample.names]
         return own if self.size in (-1, len(own)) else [f"theta{k}" for k in range(self.size)]
+
+    def back(self, p: int) -> FloatArray:
+        """Matrix (p, p) from the parameters of the shifted columns to those of the user's."""
+        matrix = np.eye(p)
+        if self.shift is not None:
+            matrix[0, 1:] = -self.shift
+        return matrix
 
     def build(self, method: str) -> IndexObjective:
         """The objective of one method."""
