@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -304,12 +303,3 @@ def check_rank(features: FloatArray, names: list[str], intercept: bool) -> None:
     if small.any():
         dependent = ", ".join(name for name, is_small in zip(names, small, strict=True) if is_small)
         raise ValueError(f"rank deficient design: column(s) {dependent} are linear combinations of the others")
-
-
-def read(data: Any) -> Any:
-    """A path is loaded; anything else is returned as it is."""
-    if isinstance(data, (str, os.PathLike)):
-        from zil.release.published import load
-
-        return load(data)
-    return data

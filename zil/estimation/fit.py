@@ -11,7 +11,7 @@ import numpy as np
 from zil import _validate
 from zil._validate import ConvergenceWarning, FloatArray
 from zil.estimation import bootstrap as bootstrapping
-from zil.estimation import corrected, inference
+from zil.estimation import corrected, inference, sources
 from zil.estimation import data as samples
 from zil.estimation import losses as loss_module
 from zil.estimation.inference import Fit
@@ -47,8 +47,9 @@ def fit(
     ----------
     loss : Loss or str
         From ``zil.losses``, or its name ("logistic", "quantile:0.9", ...).
-    data : Release, table, or path of a release
-        Tables are numpy arrays, pandas, polars or pyarrow tables.
+    data : Release, table, path or list of Parquet paths, dask DataFrame or Array
+        Tables are numpy arrays, pandas, polars or pyarrow tables.  A file that zil did not write is a plain table:
+        clean unless ``noise`` is given.  A dask collection is computed once.
     y : column name or array-like of shape (n,)
         Response.  Columns of an array are named by position.
     x : list of columns, optional
@@ -175,6 +176,7 @@ def plan(
     """Check every argument of ``fit`` and decide the method."""
     kind = loss_module.resolve(loss)
     table, noise, bounds = _open(data, noise, bounds)
+    y, weights = sources.computed(y), sources.computed(weights)
     ridge = _validate.in_range("ridge", ridge, 0.0, np.inf, open_high=True)
     if copies is not None:
         copies = _validate.integer("copies", copies, 1)
@@ -268,7 +270,7 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
 
 def _open(source: Any, noise: Noise | None, bounds: Any) -> tuple[Any, Noise | None, Any]:
     """The table of a release with its noise and bounds; anything else stays as it is."""
-    opened = samples.read(source)
+    opened = sources.read(source)
     if hasattr(opened, "noise") and hasattr(opened, "metadata"):
         noise = opened.noise if noise is None else noise
         bounds = opened.bounds if bounds is None else bounds

@@ -110,6 +110,18 @@ def footer(path: str | os.PathLike[str]) -> dict[str, Any]:
     return facts.loads(stored[KEY])
 
 
+def has_metadata(path: str | os.PathLike[str]) -> bool:
+    """Whether a Parquet file was written by zil."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with open(path, "rb") as handle:
+            return KEY in (pq.read_metadata(handle).metadata or {})
+    except pa.ArrowException:
+        raise SchemaError("this is not a Parquet file, or a damaged one") from None
+
+
 def verify(path: str | os.PathLike[str], metadata: dict[str, Any], whole: bool) -> None:
     """Compare a file with the digest in its metadata.
 

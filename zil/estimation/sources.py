@@ -1,0 +1,95 @@
+"""What ``zil.fit`` accepts as data besides a table in memory: files, lists of files, dask collections.
+
+A collection that is computed lazily is computed once, here, in the order of its partitions; its rows
+then pair with responses, weights and second noises by position.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from zil import _tables
+from zil._validate import SchemaError
+from zil.release import files
+from zil.release.published import Release, load
+
+
+def read(data: Any) -> Any:
+    """A release or a table in memory.
+
+    Parameters
+    ----------
+    data
+        A path (CSV or Parquet) or a list of Parquet paths; a dask DataFrame or Array; anything else is returned as it
+        is.  A file with zil metadata becomes a ``Release``; one without is a plain table (pandas where it is
+        installed, else pyarrow), clean unless ``noise=`` says otherwise.
+
+    Raises
+    ------
+    SchemaError
+        Files of a list that differ in columns or in the noise they declare, or a release changed after it was written.
+    """
+    if isinstance(data, (str, os.PathLike)):
+        return _file(data)
+    if isinstance(data, (list, tuple)) and data and all(isinstance(item, (str, os.PathLike)) for item in data):
+        return _several([_file(path) for path in data])
+    return computed(data)
+
+
+def computed(values: Any) -> Any:
+    """A dask collection as what it holds (rows in the order of its partitions); anything else as it is."""
+    if type(values).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(values, "compute"):
+        return values.compute()
+    return values
+
+
+def _file(path: str | os.PathLike[str]) -> Any:
+    kind = files.file_format(path)
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"no such file: {os.fspath(path)}")
+    if kind == "csv" and not files.sidecar(path).exists():
+        return _plain(path, kind)
+    if kind == "parquet" and not files.has_metadata(path):
+        return _plain(path, kind)
+    return load(path)
+
+
+def _plain(path: str | os.PathLike[str], kind: str) -> Any:
+    """A table that zil did not write."""
+    _tables.to_arrow([0.0])  # says what to install if pyarrow is missing
+    if kind == "csv":
+        import pyarrow.csv
+
+        arrow = pyarrow.csv.read_csv(path)
+    else:
+        import pyarrow.parquet as pq
+
+        with open(path, "rb") as handle:
+            arrow = pq.read_table(handle)
+    return _tables.from_arrow(arrow, "pandas")
+
+
+def _several(parts: Sequence[Any]) -> Any:
+    """Rows of several files one after the other; all releases of the same noise and bounds, or all plain."""
+    releases = [isinstance(part, Release) for part in parts]
+    if any(releases) and not all(releases):
+        raise SchemaError("some of the files carry zil metadata and some do not")
+    tables = [_tables.to_arrow(part.data if isinstance(part, Release) else part) for part in parts]
+    names = tables[0].column_names
+    for table in tables[1:]:
+        if table.column_names != names:
+            raise SchemaError(f"files have different columns: {names} and {table.column_names}")
+    import pyarrow as pa
+
+    joined = _tables.from_arrow(pa.concat_tables(tables, promote_options="permissive"), "pandas")
+    first = parts[0]
+    if not isinstance(first, Release):
+        return joined
+    for part in parts[1:]:
+        if part.noise != first.noise or part.bounds != first.bounds:
+            raise SchemaError("files were released with different noise or bounds: fit them apart")
+    rows = sum(part.metadata["n_rows"] for part in parts)
+    private = all(part.private for part in parts)
+    return Release(joined, {**first.metadata, "n_rows": rows, "private": private})
