@@ -10,6 +10,7 @@ from zil.estimation import losses
 from zil.estimation.corrected import CorrectedLoss
 from zil.estimation.fit import bootstrap, fit
 from zil.estimation.inference import Fit
+from zil.estimation.quantiles import fit_quantiles
 from zil.privacy.density import log_likelihood_ratio
 from zil.privacy.distributions import SymmetricLaplace, ZeroInflatedLaplace
 from zil.privacy.noise import Noise
@@ -42,6 +43,7 @@ __all__ = [
     "check",
     "eps_delta_tradeoff",
     "fit",
+    "fit_quantiles",
     "gaussian_tradeoff",
     "load",
     "log_likelihood_ratio",

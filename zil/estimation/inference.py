@@ -102,6 +102,17 @@ def sandwich(scores: FloatArray, hessian: FloatArray) -> FloatArray:
     return np.asarray(half.T @ half / (n * n))
 
 
+def _largest_normal(covariance: FloatArray, level: float) -> float:
+    """Quantile of ``max |Z_j|`` for normal Z with these correlations; nan if they are not known."""
+    errors = np.sqrt(np.diag(covariance))
+    if not np.isfinite(covariance).all() or not (errors > 0.0).all():
+        return math.nan
+    values, vectors = np.linalg.eigh(covariance / np.outer(errors, errors))
+    draws = np.random.default_rng(0).standard_normal((100_000, len(errors)))
+    draws *= np.sqrt(np.clip(values, 0.0, None))
+    return float(np.quantile(np.abs(draws @ vectors.T).max(axis=1), level))
+
+
 @dataclass(frozen=True, eq=False)
 class Fit:
     """Result of ``zil.fit``.  Holds no rows, so pickles are small and carry no data.
@@ -166,8 +177,15 @@ class Fit:
         """Two-sided p-values of ``params = 0`` under the normal law."""
         return np.asarray(2.0 * stats.norm.sf(np.abs(self.tvalues)))
 
-    def conf_int(self, level: float = 0.95) -> FloatArray:
+    def conf_int(self, level: float = 0.95, *, simultaneous: bool = False) -> FloatArray:
         """Normal confidence intervals, shape (p, 2).
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        simultaneous : bool
+            All intervals hold at once with probability ``level``: the half width is a quantile of the largest of p
+            correlated normals (simulated with a fixed seed, error about 0.2 %).
 
         Raises
         ------
@@ -175,7 +193,8 @@ class Fit:
             ``level`` outside (0, 1) or nan.
         """
         level = _validate.in_range("level", level, 0.0, 1.0, open_low=True, open_high=True)
-        half = float(stats.norm.ppf(0.5 + 0.5 * level)) * self.bse
+        times = _largest_normal(self.covariance, level) if simultaneous else float(stats.norm.ppf(0.5 + 0.5 * level))
+        half = times * self.bse
         return np.column_stack([self.params - half, self.params + half])
 
     def wald_test(self, R: Any, q: Any = 0.0) -> WaldTest:
