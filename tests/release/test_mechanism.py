@@ -218,6 +218,7 @@ def test_label_of_mechanisms_beyond_the_range_of_the_exact_curve():
         m = zil.Mechanism([(0, 1)] * 3, zero_prob=0.1, scale=scale)
         label = m.release(np.zeros((2, 3))).metadata["guarantees"]["record"]
         assert label["sharp"] == label["limit"]
+        assert m.delta(1.0, "record") == m.tradeoff("record", sharp=False).delta(1.0)
     within = zil.Mechanism([(0, 1)] * 3, zero_prob=0.1, scale=1.0).release(np.zeros((2, 3))).metadata["guarantees"]
     assert within["record"]["sharp"] != within["record"]["limit"]
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import zil
-from zil.release import streaming
+from zil.release import forms, streaming
 from zil.release.ledger import Ledger
 
 M = zil.Mechanism({"a": (0, 1), "b": (0, 10)}, zero_prob=0.25, scale=[1.0, 5.0])
@@ -99,7 +99,7 @@ def test_csv_passes_through_byte_for_byte(tmp_path):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_the_batch_size_changes_nothing(ending, tmp_path, monkeypatch):
     src = write(frame(), tmp_path / f"in.{ending}")
-    monkeypatch.setattr(streaming, "GROUP_ROWS", 128)
+    monkeypatch.setattr(forms, "GROUP_ROWS", 128)
     monkeypatch.setattr("os.urandom", lambda k: bytes(range(k)))
     monkeypatch.setattr("secrets.token_bytes", lambda k: bytes(range(k)))
     results = set()
@@ -244,6 +244,10 @@ def test_done_means_done(files, tmp_path):
         M.release_file(src, dst.with_name(f"b{dst.suffix}"), ledger=book, release_id="again")
     with pytest.raises(ValueError, match="were released before"):
         zil.Mechanism({"a": (0, 1)}, zero_prob=0, scale=1).release_file(src, dst, ledger=book)
+    other = dst.with_name(f"z{dst.suffix}")
+    M.release_file(write(frame(first=3), src.with_name(f"z-in{src.suffix}")), other, ledger=book)
+    with pytest.raises(ValueError, match="dst is not the file that was published"):
+        M.release_file(src, other, ledger=book)
     dst.unlink()
     with pytest.raises(ValueError, match="key was erased"):
         M.release_file(src, dst, ledger=book)
@@ -272,9 +276,12 @@ def test_repeat_on_purpose_states_the_composed_guarantee(files, tmp_path):
         meta = weak.release_file(src, dst.with_name(f"b{dst.suffix}"), ledger=book, release_id="again", repeat=True)
     assert caught[0].filename == __file__
     assert meta["repeat"]["releases_of_these_rows"] == 2
-    epsilon, delta = meta["repeat"]["composed"]["record"]["epsilon_delta"][-1]
-    assert epsilon == 16.0
-    assert delta == pytest.approx(M.delta(8.0, "record") + weak.delta(8.0, "record"))
+    for unit in ("attribute", "record"):
+        for epsilon, delta in meta["repeat"]["composed"][unit]["epsilon_delta"]:
+            assert delta >= max(M.delta(epsilon, unit), weak.delta(epsilon, unit)) - 1e-12
+            assert delta >= 1 - 0.75**2 - 1e-12
+            # epsilons and deltas that add up are a bound from above (1e-3: the grid of the composition)
+            assert delta <= M.delta(epsilon / 2, unit) + weak.delta(epsilon / 2, unit) + 1e-3
     assert "repeat" not in zil.load(dst).metadata
     assert table_of(dst)["a"].tolist() != table_of(dst.with_name(f"b{dst.suffix}"))["a"].tolist()
 
@@ -337,6 +344,19 @@ def test_row_is_released_once(files, tmp_path):
         M.release_file(lacking, dst.with_name(f"b{dst.suffix}"), ledger=book, row_id="id")
 
 
+def test_repeat_by_row_id_counts_every_earlier_release(files, tmp_path):
+    """The grown source was never released as a whole, but most of its rows were."""
+    src, dst = files
+    book = tmp_path / "book"
+    M.release_file(src, dst, ledger=book, row_id="id")
+    grown = write(frame(ROWS + 20), tmp_path / f"grown{src.suffix}")
+    again = {"ledger": book, "row_id": "id", "repeat": True}
+    for number in (2, 3):
+        with pytest.warns(zil.PrivacyWarning, match=f"time number {number}"):
+            meta = M.release_file(grown, tmp_path / f"{number}{src.suffix}", release_id=str(number), **again)
+        assert meta["repeat"]["releases_of_these_rows"] == number
+
+
 def test_append(files, tmp_path):
     src, dst = files
     book = tmp_path / "book"
@@ -351,6 +371,7 @@ def test_append(files, tmp_path):
     assert after["id"][ROWS:].tolist() == new["id"].tolist()
     assert zil.load(dst).metadata["n_rows"] == ROWS + 10
     kept = content(dst)
+    assert M.release_file(src, dst, ledger=book, row_id="id", append=True) == meta  # done, and grown since
     again = M.release_file(grown, dst, ledger=book, row_id="id", append=True)
     assert content(dst) == kept
     assert again == meta

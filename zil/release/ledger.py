@@ -141,6 +141,10 @@ class Ledger:
         command = f"SELECT {self._COLUMNS} FROM releases WHERE source = ? ORDER BY rowid"
         return [Entry(*row) for row in self._db.execute(command, (source,))]
 
+    def all(self) -> list[Entry]:
+        """Every release, oldest first."""
+        return [Entry(*row) for row in self._db.execute(f"SELECT {self._COLUMNS} FROM releases ORDER BY rowid")]
+
     def of_file(self, sha256: str) -> Entry | None:
         """The finished release that left a file with this digest."""
         command = f"SELECT {self._COLUMNS} FROM releases WHERE sha256 = ? AND state = 'done'"

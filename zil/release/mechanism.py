@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import os
 import secrets
 from collections.abc import Sequence
@@ -15,15 +14,13 @@ from zil import _random, _tables, _validate
 from zil._validate import FloatArray, SchemaError
 from zil.privacy import calibrate as formulas
 from zil.privacy.noise import Noise
-from zil.privacy.tradeoff import TradeOff, tradeoff
+from zil.privacy.tradeoff import TradeOff
+from zil.release import label, report, rows, sampler, schema, streaming, ticks
 from zil.release import metadata as facts
-from zil.release import report, rows, sampler, schema, streaming, ticks
 from zil.release.keystream import Key
 from zil.release.published import Release
 
 UNITS = facts.UNITS
-LABEL_EPSILONS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
-LABEL_ALPHAS = (0.001, 0.01, 0.05, 0.1)
 
 
 class Mechanism:
@@ -143,8 +140,10 @@ class Mechanism:
         unit : {"attribute", "record"}
         sharp : bool
             The exact curve for this number of columns, or the limit curve, safe for any number.
+            Beyond the range in which the exact curve is tested (shifts from 0.001 to 50, 1000
+            columns) the limit curve answers for it.
         """
-        return tradeoff(self.dim if sharp else math.inf, self.shift(unit), self._zero_prob)
+        return label.curve(self.dim, self.shift(unit), self._zero_prob, sharp)
 
     def epsilon(self, delta: Any, unit: str) -> Any:
         """Smallest epsilon at total ``delta`` (exact curve); inf where there is none."""
@@ -154,15 +153,10 @@ class Mechanism:
         """Total delta at ``epsilon`` (exact curve); it includes ``zero_prob``."""
         return self.tradeoff(unit).delta(epsilon)
 
-    def _exact(self, unit: str) -> bool:
-        """Whether the label states the exact curve; elsewhere the limit curve, which is safe and hardly differs."""
-        low, high = formulas.EXACT_RANGE
-        return self.dim == 1 or (self.dim <= formulas.EXACT_DIM and low <= self.shift(unit) <= high)
-
     def _guarantees(self) -> dict[str, Any]:
         if self._label is None:
-            sharp = {unit: _describe(self.tradeoff(unit, self._exact(unit))) for unit in UNITS}
-            limit = {unit: _describe(self.tradeoff(unit, False)) for unit in UNITS}
+            sharp = {unit: label.describe(self.tradeoff(unit)) for unit in UNITS}
+            limit = {unit: label.describe(self.tradeoff(unit, False)) for unit in UNITS}
             self._label = {unit: {"sharp": sharp[unit], "limit": limit[unit]} for unit in UNITS}
         return self._label
 
@@ -359,7 +353,7 @@ class Mechanism:
             spent={"dim": self.dim, "zero_prob": self._zero_prob, "shift": own["shift"]},
             describe=lambda names, n_rows, release_id, spent: {
                 **self._metadata(names, n_rows=n_rows, release_id=release_id, missing=policy),
-                **_composed(spent),
+                **label.composed(spent),
             },
             n_threads=n_threads,
         )
@@ -376,25 +370,3 @@ class Mechanism:
             repeat=repeat,
             progress=progress,
         )
-
-
-def _composed(spent: list[dict[str, Any]]) -> dict[str, Any]:
-    """What several releases of the same rows give away together: epsilons and deltas add up."""
-    if len(spent) == 1:
-        return {}
-    result = {}
-    for unit in UNITS:
-        curves = [tradeoff(one["dim"], one["shift"][unit], one["zero_prob"]) for one in spent]
-        points = [[len(curves) * e, min(1.0, sum(f.delta(e) for f in curves))] for e in LABEL_EPSILONS]
-        result[unit] = {"epsilon_delta": points}
-    return {"repeat": {"releases_of_these_rows": len(spent), "composed": result}}
-
-
-def _describe(f: TradeOff) -> dict[str, Any]:
-    """Points of a curve for the label; powers are upper bounds."""
-    epsilons, alphas = np.array(LABEL_EPSILONS), np.array(LABEL_ALPHAS)
-    return {
-        "epsilon_delta": np.column_stack([epsilons, f.delta(epsilons)]).tolist(),
-        "attack": np.column_stack([alphas, 1.0 - f.bounds(alphas)[0]]).tolist(),
-        "advantage": f.advantage,
-    }

@@ -50,8 +50,9 @@ def entry(metadata: dict[str, Any], **basic: str) -> str:
     composition = "None: each row is released once."
     if "repeat" in metadata:
         count = metadata["repeat"]["releases_of_these_rows"]
-        epsilon, delta = metadata["repeat"]["composed"][unit]["epsilon_delta"][3]
-        composition = f"{count} releases of the same rows; epsilons and deltas add up in the parameters stated."
+        points = metadata["repeat"]["composed"][unit]["epsilon_delta"]
+        epsilon, delta = next(point for point in points if point[0] == 1.0)
+        composition = f"{count} releases of the same rows; the parameters stated are those of all together."
     content = {
         "url_slug": f"zil-{metadata['release_id']}",
         "deployment": {
