@@ -376,3 +376,20 @@ class TestDegenerateButValid:
         assert result.method == "optimal"
         assert result.converged
         assert np.isfinite(result.bse).all()
+
+
+def test_gridded_rows_do_not_make_a_singular_vertex():
+    """Rows in the span of the active ones are parallel to an edge: only rounding made the walk choose one."""
+    grid = np.array([[a, b] for a in (1.0, 2.0, 3.0) for b in (1.0, 2.0, 3.0, 4.0)])
+    labels = [1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2]
+    result = zil.fit("hinge", grid, y=labels, weights=np.ones(12))
+    sign = np.where(np.array(labels) == 2, 1.0, -1.0)
+
+    def loss(theta):
+        return np.maximum(1 - sign * (theta[0] + grid @ theta[1:]), 0).mean()
+
+    assert result.objective_value == pytest.approx(loss(result.params), rel=1e-12)
+    around = result.params + 0.3 * np.random.default_rng().normal(size=(200, 3))
+    assert min(map(loss, around)) >= result.objective_value - 1e-12
+    for tau in (0.25, 0.5):
+        assert np.isfinite(zil.fit(f"quantile:{tau}", grid, y=grid[:, 0] * grid[:, 1]).params).all()

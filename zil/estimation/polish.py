@@ -112,6 +112,8 @@ def _breakpoints(
         change = kinks.change(k, direction)
         if k == 0:
             change[active] = 0.0
+        # a row in the span of the active ones (repeated or gridded data) changes by rounding only: it is never met
+        change[np.abs(change) <= 1e-12 * np.abs(change).max(initial=0.0)] = 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             distance = np.where(change != 0.0, -t / change, -1.0)
         met = np.flatnonzero((distance > 0.0) & (weights[k] != 0.0))
