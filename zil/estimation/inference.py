@@ -86,6 +86,17 @@ def curvature(objective: IndexObjective, theta: FloatArray) -> FloatArray:
     return objective.smoothed(wide).hessian(theta)
 
 
+def row_scores(objective: IndexObjective, theta: FloatArray) -> FloatArray:
+    """Joint row scores (n, p) at an estimate.
+
+    A vertex puts p rows exactly on their kink; rounding would give each one side or the other, so a kinked loss is
+    smoothed by a millionth of the kernel: they get the mean of both sides.
+    """
+    if objective.loss.kinked:
+        objective = objective.smoothed(1e-6 * kernel_width(objective, theta))
+    return objective.scores(theta)
+
+
 def sandwich(scores: FloatArray, hessian: FloatArray) -> FloatArray:
     """``V^-1 A V^-1 / n``, shape (p, p); nan where V is not positive definite."""
     n, p = scores.shape

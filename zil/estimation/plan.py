@@ -118,7 +118,7 @@ class Plan:
                 hessian = inference.curvature(objective, solution.theta)
             else:  # V is the same for every corrected version: take the one with the least noise
                 hessian = support.box_curvature(truncated, solution.theta)
-            return objective.scores(solution.theta), hessian
+            return inference.row_scores(objective, solution.theta), hessian
 
         return Estimate(objective, solution, pieces)
 
