@@ -31,9 +31,9 @@ VM_INLINE double bessel_log(double x) {
     return vm_log(scaled) - shift;
 }
 
-VM_INLINE double bessel_poly10(const double *a, double z) {
-    double p = a[9];
-    for (int k = 8; k >= 0; k--)
+VM_INLINE double bessel_poly9(const double *a, double z) {
+    double p = a[8];
+    for (int k = 7; k >= 0; k--)
         p = p * z + a[k];
     return p;
 }
@@ -53,8 +53,8 @@ VM_INLINE void bessel_start_integer(double x, double log_x, double *p0, double *
     double xs = vm_min(x, 1.0);
     double z = 0.25 * xs * xs;
     double half_log = vm_min(log_x, 0.0) - 0.69314718055994530942;
-    double small0 = bessel_poly10(BESSEL_K0, z) - half_log * bessel_poly10(BESSEL_I0, z);
-    double small1 = 1.0 + 2.0 * z * (half_log * bessel_poly10(BESSEL_I1, z) - bessel_poly10(BESSEL_K1, z));
+    double small0 = bessel_poly9(BESSEL_K0, z) - half_log * bessel_poly9(BESSEL_I0, z);
+    double small1 = 1.0 + 2.0 * z * (half_log * bessel_poly9(BESSEL_I1, z) - bessel_poly9(BESSEL_K1, z));
     *p0 = x < 1.0 ? small0 : large0;
     *p1 = x < 1.0 ? small1 : large1;
 }

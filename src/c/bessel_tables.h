@@ -3,7 +3,7 @@
 #define ZIL_BESSEL_TABLES_H
 
 /* I_0(x) in z = x^2/4 */
-static const double BESSEL_I0[10] = {
+static const double BESSEL_I0[9] = {
     1.0,
     1.0,
     0.25,
@@ -13,11 +13,10 @@ static const double BESSEL_I0[10] = {
     1.9290123456790124e-06,
     3.936759889140842e-08,
     6.151187326782565e-10,
-    7.594058428126624e-12,
 };
 
 /* K_0(x) + log(x/2) I_0(x) in z */
-static const double BESSEL_K0[10] = {
+static const double BESSEL_K0[9] = {
     -0.5772156649015329,
     0.42278433509846713,
     0.23069608377461678,
@@ -27,11 +26,10 @@ static const double BESSEL_K0[10] = {
     3.6126241031992037e-06,
     7.935096521304209e-08,
     1.3167486730385647e-09,
-    1.709994072705808e-11,
 };
 
 /* 2 I_1(x)/x in z */
-static const double BESSEL_I1[10] = {
+static const double BESSEL_I1[9] = {
     1.0,
     0.5,
     0.08333333333333333,
@@ -41,11 +39,10 @@ static const double BESSEL_I1[10] = {
     2.755731922398589e-07,
     4.920949861426052e-09,
     6.834652585313961e-11,
-    7.594058428126623e-13,
 };
 
 /* log(x/2) 2 I_1(x)/x - (K_1(x) - 1/x) 2/x in z */
-static const double BESSEL_K1[10] = {
+static const double BESSEL_K1[9] = {
     -0.07721566490153287,
     0.33639216754923357,
     0.09078758348042781,
@@ -55,7 +52,6 @@ static const double BESSEL_K1[10] = {
     5.357729570455905e-07,
     1.022643001796939e-08,
     1.501024373294594e-10,
-    1.747964364846441e-12,
 };
 
 /* exp(x) sqrt(2x/pi) K_0(x), numerator in 1/x; relative error 1.5e-17 */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -25,11 +26,13 @@ class Polygon(Curve):
 
     def __init__(self, alpha: FloatArray, power: FloatArray, beta: FloatArray) -> None:
         self.alpha, self.power, self.vertex_beta = alpha, power, beta
+
+    @functools.cached_property
+    def log_slope(self) -> FloatArray:
+        """Log of minus the slope of each edge, descending; from the complement where beta is near 1."""
+        drop = np.where(self.vertex_beta[:-1] > 0.5, np.diff(self.power), -np.diff(self.vertex_beta))
         with np.errstate(divide="ignore", invalid="ignore"):
-            # log of minus the slope of each edge, descending
-            self.log_slope = np.log(-np.diff(beta)) - np.log(np.diff(alpha))
-            steep = beta[:-1] > 0.5
-            self.log_slope = np.where(steep, np.log(np.diff(power)) - np.log(np.diff(alpha)), self.log_slope)
+            return np.asarray(np.log(drop) - np.log(np.diff(self.alpha)), dtype=np.float64)
 
     def beta(self, alpha: FloatArray, rest: FloatArray) -> FloatArray:
         result: FloatArray = np.interp(alpha, self.alpha, self.vertex_beta)
