@@ -205,6 +205,7 @@ def test_relative_accuracy_of_tiny_answers():
     # the pole of g_3 is 1/r: delta falls by 2 per unit of epsilon
     assert math.log(far / f.delta(201.0)) == pytest.approx(2.0, rel=1e-6)
     assert f.delta(1e6) == 0.0
+    assert zil.tradeoff(3, 1e-3, 0.1).delta([1e308, math.inf]).tolist() == [0.1, 0.1]
     assert f.epsilon(1e-300) == pytest.approx(f.epsilon(1e-299) + math.log(10) / 2, rel=1e-9)
 
 

@@ -1,6 +1,7 @@
 """Simulated curves against the exact ones, their shape, their errors, and reproducibility."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -115,7 +116,15 @@ def test_fresh_entropy_and_generators():
     assert first.beta.tobytes() != second.beta.tobytes()
 
 
+def test_pickle():
+    f = zil.simulate_tradeoff(3, 1.0, 0.1, 20_000)
+    back = pickle.loads(pickle.dumps(f))
+    assert back(0.2) == f(0.2)
+    assert back.std_error.tobytes() == f.std_error.tobytes()
+
+
 def test_ends():
+    assert not zil.simulate_tradeoff(3, 0.0).std_error.any()
     assert zil.simulate_tradeoff(3, 0.0)(0.25) == 0.75
     assert zil.simulate_tradeoff(3, 1.0, n_samples=1)(0.0) == 1.0
     assert zil.simulate_tradeoff(3, 1.0, 1.0)(0.0) == 0.0

@@ -13,6 +13,7 @@ the ratio has an atom at ``sqrt(2) c``: it falls into one bin, whose chord is th
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ from zil.privacy.polygon import Polygon
 from zil.privacy.tradeoff import TradeOff
 
 BINS = (1 << 14) + 1  # odd: the atom of d = 1 at v = 1/2 is the middle of a bin
-CHUNKS_PER_RANGE = 64
 
 
 class SimulatedTradeOff(TradeOff):
@@ -36,18 +36,25 @@ class SimulatedTradeOff(TradeOff):
     ----------
     alpha, beta : (m,) arrays
         Vertices: alpha ascends from 0, beta descends to 0, convex.
-    std_error : (m,) array
-        Standard error of ``f(alpha)`` at each vertex.
     n_samples : int
     """
 
-    def __init__(self, curve: Any, std_error: FloatArray, n_samples: int, zero_prob: float, label: str) -> None:
-        super().__init__(curve, zero_prob, label)
+    def __init__(self, sample: Sample | None, n_samples: int, zero_prob: float, label: str) -> None:
+        super().__init__(Perfect() if sample is None else sample.polygon(), zero_prob, label)
         self.n_samples = n_samples
-        alpha, beta = (curve.alpha, curve.vertex_beta) if isinstance(curve, Polygon) else _ENDS
+        self._sample = sample
+        alpha, beta = _ENDS
+        if isinstance(self._curve, Polygon):
+            alpha, beta = self._curve.alpha, self._curve.vertex_beta
         self.alpha: FloatArray = (1.0 - zero_prob) * alpha
         self.beta: FloatArray = (1.0 - zero_prob) * beta
-        self.std_error: FloatArray = (1.0 - zero_prob) * std_error
+
+    @functools.cached_property
+    def std_error(self) -> FloatArray:
+        """Standard error of ``f(alpha)`` at each vertex."""
+        if self._sample is None:
+            return np.zeros_like(self.alpha)
+        return (1.0 - self.zero_prob) * self._sample.std_error(self.n_samples)
 
 
 _ENDS = (np.array([0.0, 1.0]), np.array([1.0, 0.0]))
@@ -85,10 +92,9 @@ def simulate_tradeoff(
     z = probability("zero_prob", zero_prob)
     label = f"simulated, d = {size}, c = {shift:g}, zero_prob = {z:g}"
     if shift == 0.0:
-        return SimulatedTradeOff(Perfect(), np.zeros(2), n, z, label)
+        return SimulatedTradeOff(None, n, z, label)
     count = _histogram(resolve_key(rng), size, shift, n, n_threads)
-    curve, std_error = _curve(count, SQRT2 * shift, n)
-    return SimulatedTradeOff(curve, std_error, n, z, label)
+    return SimulatedTradeOff(Sample(count, SQRT2 * shift, n), n, z, label)
 
 
 def _histogram(key: Key, dim: int, c: float, n: int, n_threads: int | None) -> Any:
@@ -105,30 +111,37 @@ def _histogram(key: Key, dim: int, c: float, n: int, n_threads: int | None) -> A
     return sum(parts.values())
 
 
-def _curve(count: Any, unit: float, n: int) -> tuple[Polygon, FloatArray]:
-    """Vertices and standard errors from the histogram, bins with no draw left out."""
-    used = np.flatnonzero(count)[::-1]  # largest ratios first
-    v = (used + 0.5) / BINS
-    size = unit * v / (1.0 - v)
-    mass = count[used] / n
-    with np.errstate(over="ignore", under="ignore"):
-        w = np.exp(-size) / (1.0 + np.exp(-size))
-    upper_alpha, upper_power = np.cumsum(mass * w), np.cumsum(mass * (1.0 - w))
-    # the rest of the curve is the mirror image of these vertices
-    alpha = np.concatenate([[0.0], upper_alpha, 1.0 - upper_power[-2::-1], [1.0]])
-    power = np.concatenate([[0.0], upper_power, 1.0 - upper_alpha[-2::-1], [1.0]])
-    beta = np.concatenate([[1.0], 1.0 - upper_power, upper_alpha[-2::-1], [0.0]])
-    # f(alpha) moves by the mean of (1 - w) - k w over the draws beyond the threshold, k its slope
-    with np.errstate(over="ignore", invalid="ignore"):
-        odds = np.exp(np.minimum(size, 300.0))
-    first = np.cumsum(mass)
-    second = np.cumsum(mass * w)
-    third = np.cumsum(mass * w * w)
-    mean = first - (1.0 + odds) * second
-    square = first - 2.0 * (1.0 + odds) * second + (1.0 + odds) ** 2 * third
-    error = np.sqrt(np.maximum(square - mean * mean, 0.0) / n)
-    # mirrored: a vertical error is the horizontal one times the slope
-    std_error = np.concatenate([[0.0], error, (error / odds)[-2::-1], [0.0]])
-    keep = np.concatenate([[True], (np.diff(alpha) > 0.0) & (np.diff(beta) < 0.0)])
-    keep[-1] = True
-    return Polygon(alpha[keep], power[keep], beta[keep]), std_error[keep]
+class Sample:
+    """What the histogram says, largest ratios first, bins with no draw left out."""
+
+    def __init__(self, count: Any, unit: float, n: int) -> None:
+        used = np.flatnonzero(count)[::-1]
+        v = (used + 0.5) / BINS
+        self.size: FloatArray = unit * v / (1.0 - v)
+        with np.errstate(under="ignore"):
+            inverse = np.exp(-self.size)
+        self.mass: FloatArray = count[used] / n
+        self.w: FloatArray = inverse / (1.0 + inverse)
+
+    def polygon(self) -> Polygon:
+        """The curve; its lower half is the mirror image of the upper one."""
+        alpha, power = np.cumsum(self.mass * self.w), np.cumsum(self.mass * (1.0 - self.w))
+        all_alpha = np.concatenate([[0.0], alpha, 1.0 - power[-2::-1], [1.0]])
+        all_power = np.concatenate([[0.0], power, 1.0 - alpha[-2::-1], [1.0]])
+        all_beta = np.concatenate([[1.0], 1.0 - power, alpha[-2::-1], [0.0]])
+        keep = self.kept = np.concatenate([[True], (np.diff(all_alpha) > 0.0) & (np.diff(all_beta) < 0.0)])
+        keep[-1] = True
+        return Polygon(all_alpha[keep], all_power[keep], all_beta[keep])
+
+    def std_error(self, n: int) -> FloatArray:
+        """``f(alpha)`` moves by the mean of (1 - w) - k w over the draws beyond the threshold, k its slope."""
+        with np.errstate(under="ignore"):
+            odds = np.exp(np.minimum(self.size, 300.0))
+            first, second = np.cumsum(self.mass), np.cumsum(self.mass * self.w)
+            third = np.cumsum(self.mass * self.w * self.w)
+        mean = first - (1.0 + odds) * second
+        square = first - 2.0 * (1.0 + odds) * second + (1.0 + odds) ** 2 * third
+        error = np.sqrt(np.maximum(square - mean * mean, 0.0) / n)
+        # mirrored: a vertical error is the horizontal one times the slope
+        result: FloatArray = np.concatenate([[0.0], error, (error / odds)[-2::-1], [0.0]])[self.kept]
+        return result
