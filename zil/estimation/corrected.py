@@ -11,9 +11,9 @@ import numpy as np
 
 from zil import _tables, _validate
 from zil._validate import FloatArray
-from zil.estimation import corrections, data, support
+from zil.estimation import corrections, data, scl, support
 from zil.estimation import losses as loss_module
-from zil.estimation.losses import Loss
+from zil.estimation.losses import Loss, Quantile
 from zil.estimation.objective import IndexObjective, Part, Rows
 from zil.estimation.rowwise import RowLoss, RowObjective
 from zil.privacy.doubling import double
@@ -35,6 +35,10 @@ def check_method(loss: Loss, method: str, sample: data.Sample) -> str:
     loss.check_response(sample.y, sample.scale_y > 0.0)
     if not sample.noised or sample.zero_prob is None:
         return "naive"
+    if method == "scl":
+        if not isinstance(loss, Quantile):
+            raise ValueError(f"method 'scl' is for the Quantile loss only, got {loss.name}; use 'rb' or 'dr'")
+        return method
     if method in corrections.NEED_SMOOTH and not loss.smooth:
         raise ValueError(
             f"method {method!r} differentiates the loss twice, and {loss.name} is not twice differentiable; "
@@ -69,6 +73,10 @@ def index_objective(
     """
     zero_prob = 1.0 if sample.zero_prob is None else sample.zero_prob
     kind: type[IndexObjective] = IndexObjective
+    if method == "scl":
+        assert isinstance(loss, Quantile)
+        second = doubled(sample, copies, rng, n_threads) if second is None else second
+        loss = scl.smoothed(loss, second[0], sample.weights, sample.scale, sample.scale_y, intercept, rng)
     if isinstance(loss, RowLoss):
         kind = RowObjective
         if method in ("rb", "optimal") and not loss.exact_rb:
@@ -156,7 +164,7 @@ class CorrectedLoss:
     noise : zil.Noise, optional
         None: clean data, the ordinary M-estimator.  A dictionary scale goes by column name of X1 (and the
         name of y, if it is a named series); an array has one entry per column of X1, or one more for y.
-    method : {"rb", "dr", "sdr", "sl", "naive", "optimal"}
+    method : {"rb", "dr", "sdr", "sl", "naive", "scl", "optimal"}
         "optimal" adds truncated versions of the loss with weights from a pilot fit (mathematics 4.4); it needs bounds.
     X2 : array of shape (n, d) or (copies, n, d), optional
         Doubly randomised rows (with one more column for y if y is noised).  Default: drawn here.
@@ -225,7 +233,7 @@ class CorrectedLoss:
             _tables.same_rows(X1, y, "X1 and y")
         data.check_location(self.loss, names)
         coded, classes = self.loss.code_response(data.column_vector("y", y, n))
-        scale, scale_y, zero_prob = _split_noise(noise, names, column, self.loss)
+        scale, scale_y, zero_prob = data.split_noise(noise, names, column, self.loss)
         self._sample = data.Sample(
             x=features,
             y=coded,
@@ -342,7 +350,7 @@ class CorrectedLoss:
             For a piecewise linear loss, which has none.
         """
         values = self._theta(theta)
-        if self.loss.kinked:
+        if self._objective.loss.kinked:
             raise ValueError(f"{self.loss.name} has kinks: its sample Hessian does not exist")
         return self._objective.hessian(values)
 
@@ -371,30 +379,3 @@ class CorrectedLoss:
         total = float(wanted.sum() if weights is None else weights[wanted].sum())
         sums = replace(self._objective, parts=parts, total=1.0).sums(self._theta(theta))
         return float(sums[0]), sums[1:], total
-
-
-def _split_noise(
-    noise: Noise | None, names: list[Any], name_y: Any, loss: Loss
-) -> tuple[FloatArray, float, float | None]:
-    """Scales of X1's columns and of y."""
-    if noise is None:
-        return np.zeros(len(names)), 0.0, None
-    if not isinstance(noise, Noise):
-        raise TypeError(f"noise must be a zil.Noise, got {type(noise).__name__}")
-    given = noise.scale
-    scale_y = 0.0
-    if isinstance(given, dict):
-        unknown = [name for name in given if name not in names and name != name_y]
-        if unknown:
-            raise _validate.SchemaError(f"noise names columns that X1 and y do not have: {unknown}")
-        scale = noise.scales(names)
-        scale_y = float(given.get(name_y, 0.0)) if name_y is not None else 0.0
-    elif isinstance(given, np.ndarray) and len(given) == len(names) + 1:
-        scale, scale_y = given[:-1], float(given[-1])
-    elif not names and isinstance(given, float):
-        scale, scale_y = np.zeros(0), given
-    else:
-        scale = noise.scales(names)
-    if loss.classifier and scale_y > 0.0:
-        raise ValueError(f"the class label was noised (scale {scale_y:g}); {loss.name} needs a clean label")
-    return scale, scale_y, noise.zero_prob

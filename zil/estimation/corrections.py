@@ -13,6 +13,7 @@ dr      X1    1/d                                        Lu, Chen, Qiu (2026), s
 sl      X2    1           -1/2                           section 6
 sdr     X1    1                                          section 6
         X2                -(1-d)/2
+scl     X2    1           -1/2                           Wang, Stefanski, Zhu (2012): scl.py
 rb      X1    1/d                      -(1-d)/d          beyond the paper: mathematics 4, 4.1
 ======  ====  ==========  ===========  ================  =============================================
 
@@ -36,11 +37,11 @@ class Row:
     kappa: float = 0.0
 
 
-METHODS = ("naive", "dr", "sdr", "sl", "rb", "optimal")
+METHODS = ("naive", "dr", "sdr", "sl", "rb", "scl", "optimal")
 # Methods that divide by zero_prob.
 NEED_ATOM = frozenset({"dr", "rb", "optimal"})
 # Methods that differentiate the loss twice.
-NEED_SMOOTH = frozenset({"sdr", "sl"})
+NEED_SMOOTH = frozenset({"sdr", "sl", "scl"})
 
 
 def correction(method: str, zero_prob: float) -> tuple[Row, ...]:
@@ -58,11 +59,11 @@ def correction(method: str, zero_prob: float) -> tuple[Row, ...]:
         )
     if method == "naive":
         return (Row(False, a=1.0),)
-    if method != "sl" and d == 1.0:  # every row was published as it is: nothing to correct
+    if method not in ("sl", "scl") and d == 1.0:  # every row was published as it is: nothing to correct
         return (Row(False, a=1.0),)
     if method == "dr":
         return (Row(False, a=1.0 / d), Row(True, a=-(1.0 - d) / d))
-    if method == "sl":
+    if method in ("sl", "scl"):  # scl: SL applied to a smoothed check loss (scl.py)
         return (Row(True, a=1.0, c=-0.5),)
     if method == "sdr":
         return (Row(False, a=1.0), Row(True, c=-0.5 * (1.0 - d)))

@@ -198,6 +198,33 @@ def _scales(
     return scale, scale_y, noise.zero_prob
 
 
+def split_noise(
+    noise: Noise | None, names: list[Any], name_y: Any, loss: Loss
+) -> tuple[FloatArray, float, float | None]:
+    """Scales of X1's columns and of y."""
+    if noise is None:
+        return np.zeros(len(names)), 0.0, None
+    if not isinstance(noise, Noise):
+        raise TypeError(f"noise must be a zil.Noise, got {type(noise).__name__}")
+    given = noise.scale
+    scale_y = 0.0
+    if isinstance(given, dict):
+        unknown = [name for name in given if name not in names and name != name_y]
+        if unknown:
+            raise _validate.SchemaError(f"noise names columns that X1 and y do not have: {unknown}")
+        scale = noise.scales(names)
+        scale_y = float(given.get(name_y, 0.0)) if name_y is not None else 0.0
+    elif isinstance(given, np.ndarray) and len(given) == len(names) + 1:
+        scale, scale_y = given[:-1], float(given[-1])
+    elif not names and isinstance(given, float):
+        scale, scale_y = np.zeros(0), given
+    else:
+        scale = noise.scales(names)
+    if loss.classifier and scale_y > 0.0:
+        raise ValueError(f"the class label was noised (scale {scale_y:g}); {loss.name} needs a clean label")
+    return scale, scale_y, noise.zero_prob
+
+
 def _weights(weights: Any, column: str | None, table: Any, n: int) -> FloatArray | None:
     if weights is None:
         return None

@@ -56,8 +56,9 @@ def fit(
         Default: all other columns.  ``[]`` fits an intercept only (a location).
     noise : zil.Noise, optional
         Default: that of the release; for a plain table None means clean data.
-    method : {"optimal", "rb", "dr", "sdr", "sl", "naive"}, optional
-        Correction for the noise.  Default: "optimal" if bounds are known, else "rb".
+    method : {"optimal", "rb", "dr", "sdr", "sl", "scl", "naive"}, optional
+        Correction for the noise ("scl", quantiles only, and "naive" are for comparison).
+        Default: "optimal" if bounds are known, else "rb".
     intercept : bool
         Added because asked, never inferred from the data.
     weights : array-like of shape (n,) or column name, optional
