@@ -23,12 +23,6 @@
 /* 2^-52 k for k in 1 .. 2^52: uniform on (0, 1]. */
 VM_INLINE double zil_unit(uint64_t word) { return 2.0 - vm_from_bits((word >> 12) | 0x3ff0000000000000ULL); }
 
-/* n uniforms on (0, 1] from n words. */
-VM_INLINE void zil_draw_uniform(long n, const uint64_t *words, double *out) {
-    for (long i = 0; i < n; i++)
-        out[i] = zil_unit(words[i]);
-}
-
 /* n values of Exp(1), n a multiple of 4, from ZIL_EXPONENTIAL_WORDS(n) words. */
 VM_INLINE void zil_draw_exponential(long n, const uint64_t *restrict words, double *restrict out) {
     const long q = n / 4;
