@@ -243,3 +243,14 @@ def test_bad_mu_and_epsilon(bad):
         zil.eps_delta_tradeoff(bad, 0.1)
     with pytest.raises(ValueError, match="delta"):
         zil.eps_delta_tradeoff(1.0, -0.1)
+
+
+@pytest.mark.parametrize("c", [1e-9, 60.0, 1e3, 1e4, 1e5, 1e9, 1e100])
+def test_extreme_shifts_stay_in_the_unit_interval(c):
+    """C11 kind: never above 1, never nan, for any shift a mechanism can have."""
+    for dim in (1, 2, 6, 1000, math.inf):
+        f = zil.tradeoff(dim, c, 0.05)
+        epsilons = np.array([0.0, 0.5, 30.0, 1e9])
+        for values in (f(np.array([0.0, 1e-300, 0.1, 1.0])), f.delta(epsilons), f.inverse([0.0, 0.2]), f.advantage):
+            assert np.all((np.asarray(values) >= 0.0) & (np.asarray(values) <= 1.0))
+        assert np.all(np.diff(f.delta(epsilons)) <= 0.0)

@@ -39,6 +39,7 @@ UNDERFLOW = 790.0  # exp of minus this is 0 in double precision, with room for t
 MAX_HALVINGS = 14
 WIDEST = 0.8
 SMALLEST_SHIFT = 1e-6
+LARGEST_SHIFT = 1e4
 STEEPEST = 60.0  # ten Gauss points on a tenth of a panel integrate exp(6 x) to 1e-14
 
 

@@ -104,6 +104,7 @@ class TradeOff:
         values = _checked("epsilon", epsilon, 0.0, math.inf)
         with np.errstate(invalid="ignore"):
             inner = self._curve.delta(np.minimum(values, np.finfo(np.float64).max))
+        inner = np.clip(inner, 0.0, 1.0)  # the error of a tabulated curve must not carry it out of [0, 1]; nan stays
         return _like(values, self.zero_prob + (1.0 - self.zero_prob) * inner)
 
     def epsilon(self, delta: Any) -> Any:
@@ -250,7 +251,7 @@ def _laplace_curve(dim: float, c: float) -> curves.Curve:
         return curves.Perfect()
     if dim == 1:
         return curves.LaplaceLine(c)
-    if dim == math.inf or c < exact.SMALLEST_SHIFT:
+    if dim == math.inf or not exact.SMALLEST_SHIFT <= c <= exact.LARGEST_SHIFT:
         # below that shift all curves of one c lie within c/sqrt(2) of each other, the limit lowest
         return curves.LaplaceLimit(c)
     return exact.exact_curve(int(dim), c)
