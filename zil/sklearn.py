@@ -51,7 +51,7 @@ _PARAMETERS = """
         Noise of the columns of ``X``: scales by column name, in column order, or one number for all columns; an
         array with one more entry, or a name that is ``y``'s, also describes the noise of ``y``.  None: clean data (or
         the noise of the release that is fitted).
-    method : {"optimal", "rb", "dr", "sdr", "sl", "naive"}, optional
+    method : {"optimal", "rb", "dr", "sdr", "sl", "scl", "naive"}, optional
         Correction for the noise, as in `zil.fit`.  Default: "optimal" if bounds are known, else "rb".
     bounds : dict by column, or array-like of shape (d, 2), optional
         Public bounds of the noised columns.

@@ -187,7 +187,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         functools.partial(_regression, "median", (2.0, 2.5)),
         ("scale=2", "scale=2.5"),
         (2500, 5000, 7500),
-        ("oracle", "naive", "dr", "rb", "optimal"),
+        ("oracle", "naive", "scl", "dr", "rb", "optimal"),
     ),
     "figure2": Experiment(
         "Errors of means of non-smooth functions, X ~ U(0, 1)",
