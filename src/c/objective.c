@@ -130,7 +130,9 @@ static void fill(const zil_term *term, double q, int order, int m, const double 
     const loops *run = &LOOPS[term->loss];
     double s2 = term->q0 + term->kappa * q, a = term->a, e = term->e;
     clear(order, m, b);
-    if (e != 0.0 && !(s2 > 0.0)) { /* no noise on the index: the smoothed loss is the loss */
+    if (e != 0.0 && !(s2 > 0.0)) { /* no noise on the index: u = phi, u_q = phi'', u_tq = phi''' */
+        if (order == 2)
+            run->laplacian[1](&g, e * term->kappa, 0.0, m, t, b);
         a += e;
         e = 0.0;
     }
