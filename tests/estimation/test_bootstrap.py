@@ -18,8 +18,8 @@ def design(rng, n, zero_prob=0.3, scale=0.5):
 def test_agrees_with_the_sandwich(loss, method):
     """Ratio of standard errors from 100 resamples to the sandwich.
 
-    The spread of 100 replicates is off by 7 % (one sigma); the kernel estimate and finite n add 15 %.  Beyond 60 %
-    is 5 sigma.  A scale error of 2 in either would fail.
+    The spread of 100 replicates is off by 7 % (one sigma); the kernel estimate of a quantile's curvature at this n by
+    10 to 15 %, mostly upwards.  A factor 2.2 is beyond 5 sigma; a variance taken for a standard error is a factor 20.
     """
     rng = np.random.default_rng()
     x1, y, noise = design(rng, 3000)
@@ -31,8 +31,8 @@ def test_agrees_with_the_sandwich(loss, method):
         zil.fit(loss, x1, **arguments, rng=3).params if method == "optimal" else plain.params
     )
     ratio = boot.bse / plain.bse
-    assert (ratio > 1 / 1.6).all()
-    assert (ratio < 1.6).all()
+    assert (ratio > 1 / 2.2).all()
+    assert (ratio < 2.2).all()
 
 
 def test_same_numbers_for_a_seed_and_any_thread_count():
