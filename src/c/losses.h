@@ -113,13 +113,13 @@ VM_INLINE zil_smooth huber_smooth(double t, double s, const zil_loss_args *g) {
 /* log(1 + exp(t)) */
 VM_INLINE zil_plain softplus_plain(double t, const zil_loss_args *g) {
     (void)g;
-    double e = vm_exp(-vm_abs(t));
-    double r = 1.0 / (1.0 + e);
+    double e = vm_exp(-vm_abs(t)), one = 1.0 + e;
+    double r = 1.0 / one;
     double lower = e * r;
     double sigma = t >= 0.0 ? r : lower;
     double d2 = lower * r;
     zil_plain out;
-    out.f0 = vm_max(t, 0.0) + vm_log1p(e);
+    out.f0 = vm_max(t, 0.0) + (vm_log(one) + (e - (one - 1.0)) * r); /* log1p(e), its division shared */
     out.f1 = sigma;
     out.f2 = d2;
     out.f3 = d2 * (t >= 0.0 ? lower - r : r - lower);

@@ -14,8 +14,8 @@ typedef struct {
     static void name##_plain_1(const zil_loss_args *g, double a, int m, const double *t, block *b) {                 \
         for (int i = 0; i < m; i++) {                                                              \
             zil_plain r = name##_plain(t[i], g);                                                   \
-            b->f[i] += a * r.f0;                                                                   \
-            b->t[i] += a * r.f1;                                                                   \
+            b->f[i] = a * r.f0;                                                                    \
+            b->t[i] = a * r.f1;                                                                    \
         }                                                                                          \
     }                                                                                              \
     static void name##_plain_2(const zil_loss_args *g, double a, int m, const double *t, block *b) {                 \
@@ -129,13 +129,19 @@ static void fill(const zil_term *term, double q, int order, int m, const double 
     zil_loss_args g = {{term->p[0], term->p[1]}, term->table};
     const loops *run = &LOOPS[term->loss];
     double s2 = term->q0 + term->kappa * q, a = term->a, e = term->e;
-    clear(order, m, b);
+    if (order == 2)
+        clear(order, m, b);
     if (e != 0.0 && !(s2 > 0.0)) { /* no noise on the index: u = phi, u_q = phi'', u_tq = phi''' */
         if (order == 2)
             run->laplacian[1](&g, e * term->kappa, 0.0, m, t, b);
         a += e;
         e = 0.0;
     }
+    if (order == 1 && a == 0.0)
+        clear(order, m, b);
+    else if (order == 1) /* the plain loop sets f and t */
+        for (int i = 0; i < m; i++)
+            b->q[i] = 0.0;
     if (a != 0.0)
         run->plain[order - 1](&g, a, m, t, b);
     if (term->c != 0.0)
@@ -181,16 +187,22 @@ static void block_index(const zil_term *term, const zil_rows *rows, ptrdiff_t st
         }
 }
 
-/* Sums in 8 lanes, folded in a fixed order: the same bits whatever the vector width. */
-static double lane_fold(const double *lane) {
-    return ((lane[0] + lane[4]) + (lane[1] + lane[5])) + ((lane[2] + lane[6]) + (lane[3] + lane[7]));
+/* Sums in 16 lanes, folded in a fixed order: the same bits whatever the vector width.  Two wide registers hide the
+ * latency of the addition; more would spill on the baseline. */
+enum { LANES = 16 };
+
+static double lane_fold(double *lane) {
+    for (int width = LANES / 2; width; width /= 2)
+        for (int l = 0; l < width; l++)
+            lane[l] += lane[l + width];
+    return lane[0];
 }
 
 static double lane_sum(const double *v, int m) {
-    double lane[8] = {0.0};
+    double lane[LANES] = {0.0};
     int i = 0;
-    for (; i + 8 <= m; i += 8)
-        for (int l = 0; l < 8; l++)
+    for (; i + LANES <= m; i += LANES)
+        for (int l = 0; l < LANES; l++)
             lane[l] += v[i + l];
     for (int l = 0; i < m; i++, l++)
         lane[l] += v[i];
@@ -198,10 +210,10 @@ static double lane_sum(const double *v, int m) {
 }
 
 static double lane_dot(const double *v, const double *x, int m) {
-    double lane[8] = {0.0};
+    double lane[LANES] = {0.0};
     int i = 0;
-    for (; i + 8 <= m; i += 8)
-        for (int l = 0; l < 8; l++)
+    for (; i + LANES <= m; i += LANES)
+        for (int l = 0; l < LANES; l++)
             lane[l] += v[i + l] * x[i + l];
     for (int l = 0; i < m; i++, l++)
         lane[l] += v[i] * x[i];

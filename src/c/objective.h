@@ -12,7 +12,7 @@
  *
  * Features are stored one after the other (d rows of length n): eta, gradient and Hessian are then
  * straight loops over rows that vectorise for any d, and columns need no padding.
- * Sums run over fixed chunks of ZIL_CHUNK rows in 8 lanes each; the caller folds the chunks in order,
+ * Sums run over fixed chunks of ZIL_CHUNK rows in 16 lanes each; the caller folds the chunks in order,
  * so the result does not depend on the number of threads or on the instruction set.
  */
 #ifndef ZIL_OBJECTIVE_H
