@@ -6,6 +6,8 @@ goes to standard error.  Exit code 0: done; 1: done, but an audit failed or a fi
 converge; 2: bad input, with one line that says what is wrong.
 
 It needs the extra ``cli`` (typer and rich).
+
+Over 400 lines because a command is mostly its options and their help, and all commands belong side by side.
 """
 
 from __future__ import annotations
