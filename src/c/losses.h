@@ -111,9 +111,8 @@ VM_INLINE zil_smooth huber_smooth(double t, double s, const zil_loss_args *g) {
 }
 
 /* log(1 + exp(t)) */
-VM_INLINE zil_plain softplus_plain(double t, const zil_loss_args *g) {
-    (void)g;
-    double e = vm_exp(-vm_abs(t)), one = 1.0 + e;
+VM_INLINE zil_plain softplus_from_exp(double t, double e) { /* e = exp(-|t|) */
+    double one = 1.0 + e;
     double r = 1.0 / one;
     double lower = e * r;
     double sigma = t >= 0.0 ? r : lower;
@@ -125,6 +124,11 @@ VM_INLINE zil_plain softplus_plain(double t, const zil_loss_args *g) {
     out.f3 = d2 * (t >= 0.0 ? lower - r : r - lower);
     out.f4 = d2 * (1.0 - 6.0 * d2);
     return out;
+}
+
+VM_INLINE zil_plain softplus_plain(double t, const zil_loss_args *g) {
+    (void)g;
+    return softplus_from_exp(t, vm_exp(-vm_abs(t)));
 }
 
 VM_INLINE zil_smooth softplus_smooth(double t, double s, const zil_loss_args *g) {
