@@ -1,4 +1,7 @@
-"""Slow, independent truths in plain Python, numpy and mpmath.  Nothing here imports zil."""
+"""Slow, independent truths in plain Python, numpy and mpmath.  Nothing here imports zil.
+
+Over 400 lines because every truth lives in this one room, a heading per kernel.
+"""
 
 import json
 from pathlib import Path

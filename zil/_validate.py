@@ -122,11 +122,3 @@ def finite_array(name: str, values: Any, ndim: int | tuple[int, ...] | None = No
     if not np.isfinite(result).all():
         raise ValueError(f"{name} must be finite: it has nan or infinite entries")
     return result
-
-
-def same_length(**arrays: Any) -> int:
-    """The common first dimension; the message lists every length."""
-    sizes = {name: len(values) for name, values in arrays.items() if values is not None}
-    if len(set(sizes.values())) > 1:
-        raise ValueError("different numbers of rows: " + ", ".join(f"{k} has {v}" for k, v in sizes.items()))
-    return next(iter(sizes.values()))

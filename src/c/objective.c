@@ -9,7 +9,7 @@ typedef struct {
     double f[ZIL_BLOCK], t[ZIL_BLOCK], q[ZIL_BLOCK], tt[ZIL_BLOCK], tq[ZIL_BLOCK], qq[ZIL_BLOCK];
 } block;
 
-/* The loops of one loss.  `order` is a constant at every call, so the first-order copy carries no dead work. */
+/* The loops of one loss: _1 gives value and first derivatives, _2 second derivatives, so neither carries the other's work. */
 #define STAMP(number, name)                                                                        \
     __attribute__((unused)) static void name##_plain_1(const zil_loss_args *g, double a, int m, const double *t, block *b) {                 \
         for (int i = 0; i < m; i++) {                                                              \

@@ -1,4 +1,7 @@
-"""The data holder's side: what is refused, what is promised, and that what is drawn is the law that is promised."""
+"""The data holder's side: what is refused, what is promised, and that what is drawn is the law that is promised.
+
+Over 400 lines because it mirrors one file, zil/release/mechanism.py, whose bad-input table is long.
+"""
 
 import copy
 import itertools

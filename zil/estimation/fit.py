@@ -225,7 +225,7 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
     converged, message = solution.converged, solution.message
     covariance = np.full((p, p), np.nan)
     remarks = list(estimate.notes)
-    if sample.noised and sample.zero_prob != 1.0 and method != "naive":
+    if sample.noised and method != "naive":
         q = objective.index_noise(solution.theta)
         reason = objective.loss.undefined(q) if method != "optimal" else ""
         if converged and reason:

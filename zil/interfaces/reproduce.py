@@ -81,11 +81,6 @@ EXPECTED: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {
     },
 }
 
-COLUMNS = (
-    "experiment", "setting", "n", "estimator", "rmse", "mc_error", "expected", "bias", "bias_error",
-    "no_minimum", "rmse_all", "repetitions",
-)  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Experiment:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from zil import _random, _threads
-from zil._core import sampling
+from zil import _random
 from zil._validate import FloatArray
+from zil.privacy.distributions import DOUBLE_DOMAIN, add_noise
 
 # The default second noise; public, and part of the interface.
 _PUBLIC_KEY = (0x5A494C, 0x646F75626C65, 0, 0)
@@ -59,16 +59,11 @@ def double(
     contiguous = len(noised) == k
     rows = x if contiguous else np.ascontiguousarray(x[:, noised])
     spread = np.ascontiguousarray(scale[noised] * math.sqrt(zero_prob))
-    n_chunks = -(-n // sampling.CHUNK)
     key = np.array(_PUBLIC_KEY, dtype=np.uint64) if rng is None else _random.resolve_key(rng)
     key[-1] += np.uint64(first_copy)
     for copy in range(copies):
         target = out[copy] if contiguous else np.empty_like(rows)
-
-        def task(first: int, last: int, target: FloatArray = target) -> None:
-            sampling.add_noise(key, sampling.DOUBLE, 0.0, spread, None, rows, target, 0, first, last)
-
-        _threads.run_chunks(task, n_chunks, n_threads)
+        add_noise(rows, zero_prob=0.0, scale=spread, key=key, domain=DOUBLE_DOMAIN, n_threads=n_threads, out=target)
         key[-1] += np.uint64(1)
         if not contiguous:
             out[copy] = x
