@@ -12,7 +12,7 @@ cdef extern from "objective.h" nogil:
         double a, c, e, q0, kappa
 
     ctypedef struct zil_rows:
-        Py_ssize_t n, d
+        Py_ssize_t n, d, stride
         int intercept
         const double *x
         const double *y
@@ -85,11 +85,15 @@ cdef int pack_term(object term, zil_term *out, const double[::1] table) except -
 
 
 cdef int pack_rows(
-    const double[:, ::1] x, const double[::1] y, const double[::1] w, bint intercept, const double[::1] theta,
+    const double[:, :] x, const double[::1] y, const double[::1] w, bint intercept, const double[::1] theta,
     const double[::1] noise, double noise_y, zil_rows *out,
 ) except -1:
     out.n = x.shape[1]
     out.d = x.shape[0]
+    # a range of the rows of a larger table is read in place
+    if (out.n > 1 and x.strides[1] != sizeof(double)) or x.strides[0] % <Py_ssize_t>sizeof(double) != 0:
+        raise ValueError("the values of a feature must lie side by side")
+    out.stride = x.strides[0] // <Py_ssize_t>sizeof(double)
     out.intercept = intercept
     if theta.shape[0] != out.d + intercept or noise.shape[0] != theta.shape[0] or theta.shape[0] == 0:
         raise ValueError("theta or noise has the wrong length")
@@ -113,7 +117,7 @@ cdef int check_chunks(Py_ssize_t n, Py_ssize_t first, Py_ssize_t last, Py_ssize_
 def gradient(
     object term,
     const double[::1] table,
-    const double[:, ::1] x,
+    const double[:, :] x,
     const double[::1] y,
     const double[::1] w,
     bint intercept,
@@ -148,7 +152,7 @@ def gradient(
 def hessian(
     object term,
     const double[::1] table,
-    const double[:, ::1] x,
+    const double[:, :] x,
     const double[::1] y,
     const double[::1] w,
     bint intercept,

@@ -176,13 +176,14 @@ static void block_eta(const zil_rows *rows, ptrdiff_t start, int m, double *eta)
     for (int i = 0; i < m; i++)
         eta[i] = base;
     for (; j + 4 <= rows->d; j += 4) { /* four features a sweep: eta is read and written a quarter as often */
-        const double *x0 = rows->x + j * rows->n + start, *x1 = x0 + rows->n, *x2 = x1 + rows->n, *x3 = x2 + rows->n;
+        const double *x0 = rows->x + j * rows->stride + start;
+        const double *x1 = x0 + rows->stride, *x2 = x1 + rows->stride, *x3 = x2 + rows->stride;
         double s0 = slope[j], s1 = slope[j + 1], s2 = slope[j + 2], s3 = slope[j + 3];
         for (int i = 0; i < m; i++)
             eta[i] = eta[i] + ((s0 * x0[i] + s1 * x1[i]) + (s2 * x2[i] + s3 * x3[i]));
     }
     for (; j < rows->d; j++) {
-        const double *x = rows->x + j * rows->n + start;
+        const double *x = rows->x + j * rows->stride + start;
         double s = slope[j];
         for (int i = 0; i < m; i++)
             eta[i] += s * x[i];
@@ -282,7 +283,7 @@ void ZIL_NAME(zil_gradient_pass)(const zil_term *term, const zil_rows *rows, ptr
             if (one)
                 gradient[0] += lane_sum(b.t, m);
             for (ptrdiff_t j = 0; j < rows->d; j++)
-                gradient[one + j] += lane_dot(b.t, rows->x + j * rows->n + start, m);
+                gradient[one + j] += lane_dot(b.t, rows->x + j * rows->stride + start, m);
             if (term->c != 0.0 || term->e != 0.0)
                 sum_q += lane_sum(b.q, m);
             if (scores_out)
@@ -291,7 +292,7 @@ void ZIL_NAME(zil_gradient_pass)(const zil_term *term, const zil_rows *rows, ptr
                     if (one)
                         score[0] += b.t[i];
                     for (ptrdiff_t j = one; j < p; j++)
-                        score[j] += b.t[i] * rows->x[(j - one) * rows->n + start + i] +
+                        score[j] += b.t[i] * rows->x[(j - one) * rows->stride + start + i] +
                                     b.q[i] * (2.0 * rows->noise[j] * rows->theta[j]);
                 }
         }
@@ -327,12 +328,12 @@ void ZIL_NAME(zil_hessian_pass)(const zil_term *term, const zil_rows *rows, ptrd
             double cross_one = one ? lane_sum(b.tq, m) : 0.0;
             ptrdiff_t at = 0;
             for (ptrdiff_t j = 0; j < p; j++) {
-                const double *xj = j < one ? 0 : rows->x + (j - one) * rows->n + start;
+                const double *xj = j < one ? 0 : rows->x + (j - one) * rows->stride + start;
                 double gj = 2.0 * rows->noise[j] * rows->theta[j], cross_j = xj ? lane_dot(b.tq, xj, m) : cross_one;
                 for (int i = 0; i < m; i++)
                     scaled[i] = xj ? b.tt[i] * xj[i] : b.tt[i];
                 for (ptrdiff_t l = 0; l <= j; l++) {
-                    const double *xl = l < one ? 0 : rows->x + (l - one) * rows->n + start;
+                    const double *xl = l < one ? 0 : rows->x + (l - one) * rows->stride + start;
                     sums[at] += xl ? lane_dot(scaled, xl, m) : lane_sum(scaled, m);
                     double gl = 2.0 * rows->noise[l] * rows->theta[l];
                     if (gl != 0.0)

@@ -35,8 +35,9 @@ typedef struct {
 
 typedef struct {
     ptrdiff_t n, d;     /* rows, features */
+    ptrdiff_t stride;   /* from a feature to the next one: n, or more for a range of a larger table */
     int intercept;      /* theta[0] is the intercept when set */
-    const double *x;    /* (d, n) */
+    const double *x;    /* (d, n), feature j at x + j stride */
     const double *y;    /* (n,) or NULL for 0 */
     const double *w;    /* (n,) row weights or NULL for 1 */
     const double *theta;

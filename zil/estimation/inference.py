@@ -47,17 +47,50 @@ def _spread(objective: IndexObjective, theta: FloatArray) -> float:
     return min(spread, robust) if robust > 0.0 else spread
 
 
-def kernel_width(objective: IndexObjective, theta: FloatArray) -> float:
-    """Scale of the Laplace kernel for the Hessian of a kinked loss, in units of ``t``."""
+def kernel_width(objective: IndexObjective, theta: FloatArray, n: float | None = None) -> float:
+    """Scale of the Laplace kernel for the Hessian of a kinked loss, in units of ``t``.
+
+    ``n`` is the number of rows that Hall and Sheather's rule is to count, by default those of the first part.
+    """
     up, down = objective.loss.constants
     tau = 0.5 if objective.loss.classifier else up / (up + down)
     spread = _spread(objective, theta)
-    n = objective.parts[0].rows.features.shape[1]
+    n = objective.parts[0].rows.features.shape[1] if n is None else n
     probability = min(hall_sheather(max(n, 2), tau), 0.98 * min(tau, 1 - tau))
     low_tau, high_tau = max(tau - probability, 1e-6), min(tau + probability, 1 - 1e-6)
     window = spread * float(stats.norm.ppf(high_tau) - stats.norm.ppf(low_tau))
     # quantile regression's uniform kernel on (-window/2, window/2) has variance window^2/12, Laplace 2 s^2
     return max(window / math.sqrt(24.0), 1e-12 * max(spread, 1e-300))
+
+
+def effective_rows(objective: IndexObjective, theta: FloatArray, width: float) -> float:
+    """Clean rows that would estimate the density at the kink as well as the rows of this objective.
+
+    The weights ``k_i`` of the Laplace kernel, all terms of a row added, have mean ``f``; without noise their variance is
+    ``f / (4 width)`` but for terms of lower order, so ``n_eff = n f / (4 width var(k))``.
+    """
+    noise = objective.index_noise(theta)
+    weights = np.zeros(objective.n_rows)
+    for part in objective.smoothed(width).parts:
+        scale = math.sqrt(part.q0 + part.kappa * noise)
+        own = part.e / (2.0 * scale) * np.exp(-np.abs(objective.argument(part, theta)[0]) / scale)
+        if part.rows.weights is not None:
+            own = own * part.rows.weights
+        index = part.rows.index
+        weights += own if index is None else np.bincount(index, own, minlength=objective.n_rows)
+    weights *= objective.n_rows / objective.total
+    density, variance = float(weights.mean()), float(weights.var())
+    return objective.n_rows * density / (4.0 * width * variance) if density > 0.0 else 1.0
+
+
+def kernel_reach(objective: IndexObjective, theta: FloatArray, covariance: FloatArray) -> float:
+    """1.3 times the sampling error of the index, root mean square over rows: a kernel for the Hessian at an estimate
+    has to be wider, or it measures how well the rows were fitted."""
+    part = objective.parts[0]
+    features = part.rows.features
+    one = int(objective.intercept)
+    slopes = covariance[one:, one:]
+    return 1.3 * float(np.sqrt(np.einsum("ji,jk,ki->i", features, slopes, features).mean()))
 
 
 def curvature(objective: IndexObjective, theta: FloatArray) -> FloatArray:
@@ -72,17 +105,13 @@ def curvature(objective: IndexObjective, theta: FloatArray) -> FloatArray:
     if all(part.a >= 0.0 and part.e >= 0.0 for part in objective.parts):
         return objective.smoothed(width).hessian(theta)
     scores = objective.scores(theta)
-    features = objective.parts[0].rows.features
     wide = max(width, 0.5 * _spread(objective, theta))
     for _ in range(2):
         hessian = objective.smoothed(wide).hessian(theta)
         covariance = sandwich(scores, hessian)
         if not np.isfinite(covariance).all():
             return hessian
-        one = int(objective.intercept)
-        slopes = covariance[one:, one:]
-        error = float(np.sqrt(np.einsum("ji,jk,ki->i", features, slopes, features).mean()))
-        wide = max(width, 1.3 * error)
+        wide = max(width, kernel_reach(objective, theta, covariance))
     return objective.smoothed(wide).hessian(theta)
 
 

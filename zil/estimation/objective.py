@@ -199,10 +199,11 @@ class IndexObjective:
         if not self.defined(theta):
             return math.inf, np.full(self.n_params, np.nan)
         sums = self.sums(theta) / self.total
-        penalty = self._penalty(theta)
+        penalty = self.penalty(theta)
         return float(sums[0] + 0.5 * penalty @ theta), sums[1:] + penalty
 
-    def _penalty(self, theta: FloatArray) -> FloatArray:
+    def penalty(self, theta: FloatArray) -> FloatArray:
+        """Gradient of the ridge term."""
         penalty = self.ridge * np.asarray(theta, dtype=np.float64)
         if self.intercept:
             penalty[0] = 0.0

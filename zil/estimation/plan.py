@@ -114,11 +114,11 @@ class Plan:
         solution = solve.minimise(objective, start=self.start, box=self.limits, naive=first)
 
         def pieces() -> tuple[FloatArray, FloatArray]:
+            scores = inference.row_scores(objective, solution.theta)
             if truncated is None or used == "naive":
-                hessian = inference.curvature(objective, solution.theta)
-            else:  # V is the same for every corrected version: take the one with the least noise
-                hessian = support.box_curvature(truncated, solution.theta)
-            return inference.row_scores(objective, solution.theta), hessian
+                return scores, inference.curvature(objective, solution.theta)
+            # V is the same for every corrected version: take the one with the least noise
+            return scores, support.box_curvature(truncated, solution.theta, scores)
 
         return Estimate(objective, solution, pieces)
 

@@ -78,7 +78,7 @@ class RowObjective(IndexObjective):
         sums = self.sums(theta) / self.total
         if not float(np.abs(sums).max()) < HUGE:  # nan too
             return math.inf, np.full(self.n_params, np.nan)
-        penalty = self._penalty(theta)
+        penalty = self.penalty(theta)
         return float(sums[0] + 0.5 * penalty @ theta), sums[1:] + penalty
 
     def undefined(self, theta: FloatArray) -> str:

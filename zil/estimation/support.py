@@ -17,11 +17,14 @@ has no closed form).  A little over 400 lines: the versions and their combinatio
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from zil._validate import FloatArray
 from zil.estimation import inference, solve
@@ -30,6 +33,7 @@ from zil.estimation.solve import Solution
 from zil.privacy.doubling import double
 
 LEVELS = (math.inf, 2.5, 1.6, 1.25, 1.0)
+INSIDE = LEVELS[:0:-1]
 # Copies of the second noise; fewer when rows times columns times copies would not fit in memory comfortably.
 COPIES = 8
 MAX_ENTRIES = 400_000_000
@@ -56,6 +60,52 @@ class Box:
 
 
 @dataclass(frozen=True)
+class Shells:
+    """The rows of a noisy data set inside the largest finite level, sorted from the inside out.
+
+    Levels are nested, so the rows inside one are a prefix: no level copies rows.
+
+    Attributes
+    ----------
+    rows : Rows
+    ends : (levels - 1,) array
+        How many rows lie inside each finite level, smallest level first.
+    coefficient : float
+        Weight of the uncorrected loss on these rows.
+    """
+
+    rows: Rows
+    ends: NDArray[np.intp]
+    coefficient: float
+
+    def part(self, weights: FloatArray) -> Part | None:
+        """The rows under ``weights`` of the levels (levels,); None if no row counts."""
+        own = np.cumsum(weights[1:])[::-1]
+        counts = np.diff(self.ends, prepend=0)
+        used = np.flatnonzero((own != 0.0) & (counts > 0))
+        if not len(used):
+            return None
+        kept = Part(self.rows, a=self.coefficient).block(slice(0, int(self.ends[used[-1]])))
+        total = np.repeat(own, counts)[: self.ends[used[-1]]]
+        if kept.rows.weights is not None:
+            total = total * kept.rows.weights
+        return replace(kept, rows=replace(kept.rows, weights=total))
+
+    def shells(self) -> list[Part]:
+        """Rows between one level and the next, from the inside out."""
+        whole = Part(replace(self.rows, index=None), a=self.coefficient)
+        return [whole.block(slice(int(a), int(b))) for a, b in itertools.pairwise([0, *self.ends])]
+
+
+def _sorted(rows: Rows, reach: FloatArray, coefficient: float) -> Shells:
+    """Rows that lie within ``reach`` times the box, from the inside out."""
+    shell = np.searchsorted(INSIDE, reach)
+    order = np.argsort(shell, kind="stable")
+    ends = np.searchsorted(shell[order], np.arange(len(INSIDE)), side="right")
+    return Shells(rows.take(order), ends, coefficient)
+
+
+@dataclass(frozen=True)
 class Versions:
     """All truncated versions of one corrected objective.
 
@@ -63,19 +113,13 @@ class Versions:
     ----------
     plain : IndexObjective
         Level inf: RB.
-    first, second : Rows
-        X1 and the copies of X2 inside the largest finite level.
-    reach_first, reach_second : arrays
-        Multiple of the box that holds each of their rows.
+    first, second : Shells
+        X1 and the copies of X2.
     """
 
     plain: IndexObjective
-    first: Rows
-    second: Rows
-    reach_first: FloatArray
-    reach_second: FloatArray
-    a: float
-    b: float
+    first: Shells
+    second: Shells
 
     def combined(self, weights: FloatArray) -> IndexObjective:
         """``sum_k weights[k] * objective at LEVELS[k]``; weights sum to 1."""
@@ -84,18 +128,7 @@ class Versions:
             for part in self.plain.parts
             if weights[0] != 0.0
         ]
-        for rows, reach, coefficient in (
-            (self.first, self.reach_first, self.a),
-            (self.second, self.reach_second, self.b),
-        ):
-            own = np.zeros(len(reach))
-            for level, weight in zip(LEVELS[1:], weights[1:], strict=True):
-                own += weight * (reach <= level)
-            inside = np.flatnonzero(own != 0.0)
-            if len(inside):
-                kept = rows.take(inside)
-                total = own[inside] if kept.weights is None else own[inside] * kept.weights
-                parts.append(Part(replace(kept, weights=total), a=coefficient))
+        parts += [part for shells in (self.first, self.second) if (part := shells.part(weights)) is not None]
         # positive parts first: the solvers read scale and spread off the first one
         parts.sort(key=lambda part: part.a <= 0.0)
         # inside a box the noise is cut off: its variance is not to be taken off the spread of the rows
@@ -105,29 +138,43 @@ class Versions:
         """The objective at ``LEVELS[k]``."""
         return self.combined(np.eye(len(LEVELS))[k])
 
-    def scores(self, theta: FloatArray, width: float = 0.0) -> FloatArray:
-        """Joint row scores at every level, shape (levels, n, p); ``width`` > 0 smooths the loss."""
-        n, p = self.plain.n_rows, self.plain.n_params
-        out = np.zeros((len(LEVELS), n, p))
-        out[0] = (self.plain.smoothed(width) if width else self.plain).scores(theta)
-        factor = n / self.plain.total
-        for rows, reach, coefficient in (
-            (self.first, self.reach_first, self.a),
-            (self.second, self.reach_second, self.b),
-        ):
-            index = rows.index
-            if index is None or not len(index):
+    def gradients(self, theta: FloatArray, width: float = 0.0) -> FloatArray:
+        """Gradient of every version, shape (levels, p), ridge apart; ``width`` > 0 smooths the loss."""
+        sums = np.zeros((len(LEVELS), self.plain.n_params))
+        sums[0] = _smoothed(self.plain, width).sums(theta)[1:]
+        for shells in (self.first, self.second):
+            for k, part in enumerate(shells.shells()):
+                if part.rows.features.shape[1]:
+                    sums[-1 - k] += _smoothed(replace(self.plain, parts=(part,)), width).sums(theta)[1:]
+        sums[:0:-1] = np.cumsum(sums[:0:-1], axis=0)
+        return sums / self.plain.total
+
+    def scores(self, theta: FloatArray, width: float = 0.0) -> Scores:
+        """Joint row scores at every level; ``width`` > 0 smooths the loss."""
+        n, p, levels = self.plain.n_rows, self.plain.n_params, len(LEVELS)
+        blocks = np.zeros((n, levels, p))
+        blocks[:, 0] = _smoothed(self.plain, width).scores(theta)
+        for shells in (self.first, self.second):
+            size = int(shells.ends[-1])
+            if not size:
                 continue
-            own = replace(rows, index=None)
-            alone = replace(self.plain, parts=(Part(own, a=coefficient),), n_rows=len(index), total=float(len(index)))
-            scores = (alone.smoothed(width) if width else alone).scores(theta).T * factor
-            # levels are nested: sum once by shell between two levels, then add up shells from the inside
-            key = np.searchsorted(LEVELS[:0:-1], reach) * n + index
-            shells = len(LEVELS) - 1
-            for j in range(p):
-                by_shell = np.bincount(key, scores[j], minlength=shells * n).reshape(shells, n)
-                out[1:, :, j] += by_shell.cumsum(axis=0)[::-1]
-        return out
+            part = Part(replace(shells.rows, index=None), a=shells.coefficient)
+            alone = replace(self.plain, parts=(part,), n_rows=size, total=float(size))
+            own = _smoothed(alone, width).scores(theta)
+            # a row of the sample occurs once per copy: one sparse product adds its scores, shell by shell
+            shell = np.repeat(np.arange(levels - 1, 0, -1), np.diff(shells.ends, prepend=0))
+            place = shells.rows.index * levels + shell
+            ones = np.full(size, n / self.plain.total)
+            add = sparse.csr_array((ones, (place, np.arange(size))), shape=(n * levels, size))
+            blocks += (add @ own).reshape(n, levels, p)
+        for k in range(levels - 2, 0, -1):
+            blocks[:, k] += blocks[:, k + 1]
+        blocks[:, 1:] -= blocks[:, :1]
+        return Scores(blocks)
+
+
+def _smoothed(objective: IndexObjective, width: float) -> IndexObjective:
+    return objective.smoothed(width) if width else objective
 
 
 def versions(
@@ -177,64 +224,77 @@ def versions(
     )
     return Versions(
         plain=plain,
-        first=rows.take(near),
-        second=second,
-        reach_first=reach[near],
-        reach_second=np.concatenate(kept_reach),
-        a=1.0 / zero_prob,
-        b=-(1.0 - zero_prob) / (zero_prob * copies),
+        first=_sorted(rows.take(near), reach[near], 1.0 / zero_prob),
+        second=_sorted(second, np.concatenate(kept_reach), -(1.0 - zero_prob) / (zero_prob * copies)),
     )
 
 
-def level_weights(scores: FloatArray, curvature: FloatArray) -> FloatArray:
-    """Scalar weights of the levels, summing to 1, that minimise the trace of the estimator's covariance
-    measured in units of the present standard errors."""
-    levels, n, p = scores.shape
-    inverse = np.linalg.inv(curvature)
-    influence = np.asarray(scores @ inverse)
-    influence = influence - influence.mean(axis=1, keepdims=True)
-    scale = np.sqrt((influence**2).mean(axis=1).min(axis=0))
-    scale[scale == 0.0] = 1.0
-    flat = (influence / scale).reshape(levels, n * p)
-    moments = flat @ flat.T / n
-    base = int(np.argmin(np.diag(moments)))
-    others = [k for k in range(levels) if k != base]
-    difference = moments[np.ix_(others, others)] - moments[others, base][:, None] - moments[base, others][None, :]
-    difference += moments[base, base]
-    right = moments[base, base] - moments[others, base]
-    # levels that hardly differ make this singular; least squares with a cut-off leaves them alone
-    share = np.linalg.lstsq(difference, right, rcond=1e-9)[0]
-    weights = np.zeros(levels)
-    weights[others] = share
-    weights[base] = 1.0 - share.sum()
-    return weights
+@dataclass(frozen=True)
+class Scores:
+    """Joint row scores of all versions at one theta.
+
+    Attributes
+    ----------
+    blocks : (n, levels, p) array
+        Level inf, then what each finite level adds to it: differences of versions, mean zero at every theta.
+    """
+
+    blocks: FloatArray
+
+    @property
+    def columns(self) -> FloatArray:
+        """The blocks side by side, shape (n, levels p)."""
+        return self.blocks.reshape(len(self.blocks), -1)
+
+    @functools.cached_property
+    def covariance(self) -> FloatArray:
+        """Covariance of the columns over rows."""
+        mean = self.columns.mean(axis=0)
+        return np.asarray(self.columns.T @ self.columns / len(self.blocks) - np.outer(mean, mean))
+
+    def level_weights(self, hessian: FloatArray) -> FloatArray:
+        """Scalar weights of the levels, summing to 1, that minimise the trace of the estimator's covariance
+        measured in units of the present standard errors."""
+        levels, p = self.blocks.shape[1:]
+        inverse = np.linalg.inv(hessian)
+        # covariance of the influence functions, parameter by parameter, for blocks and then for levels
+        blocks = np.einsum("kalb,aj,bj->jkl", self.covariance.reshape(levels, p, levels, p), inverse, inverse)
+        sums = np.eye(levels)
+        sums[:, 0] = 1.0
+        each = sums @ blocks @ sums.T
+        scale = np.diagonal(each, axis1=1, axis2=2).min(axis=1)
+        moments = np.asarray((each / np.where(scale > 0.0, scale, 1.0)[:, None, None]).sum(axis=0))
+        base = int(np.argmin(np.diag(moments)))
+        others = [k for k in range(levels) if k != base]
+        difference = moments[np.ix_(others, others)] - moments[others, base][:, None] - moments[base, others][None, :]
+        difference += moments[base, base]
+        right = moments[base, base] - moments[others, base]
+        # levels that hardly differ make this singular; least squares with a cut-off leaves them alone
+        share = np.linalg.lstsq(difference, right, rcond=1e-9)[0]
+        weights = np.zeros(levels)
+        weights[others] = share
+        weights[base] = 1.0 - share.sum()
+        return weights
+
+    def mixture(self, weights: FloatArray) -> FloatArray:
+        """The combination of the columns that is the weighted score, shape (levels p, p)."""
+        p = self.blocks.shape[2]
+        return np.asarray(np.vstack([np.eye(p), *(weight * np.eye(p) for weight in weights[1:])]))
+
+    def residual(self, weights: FloatArray) -> FloatArray:
+        """The combination that is the weighted score minus its regression on the differences, shape (levels p, p)."""
+        p = self.blocks.shape[2]
+        out = self.mixture(weights)
+        gram, cross = self.covariance[p:, p:], self.covariance[p:] @ out
+        spread = np.sqrt(np.maximum(np.diag(gram), 0.0))
+        # levels that (nearly) coincide: a relative cut-off in standardised regressors leaves them alone
+        scale = np.where(spread > 1e-7 * float(spread.max(initial=0.0)), spread, np.inf)
+        standard = gram / np.outer(scale, scale)
+        out[p:] -= np.linalg.lstsq(standard, cross / scale[:, None], rcond=1e-8)[0] / scale[:, None]
+        return out
 
 
-def _differences(scores: FloatArray) -> FloatArray:
-    """Scores of the finite levels minus that of level inf, shape (n, (levels - 1) p): mean zero at every theta."""
-    levels, n, p = scores.shape
-    return np.asarray((scores[1:] - scores[0]).transpose(1, 0, 2).reshape(n, (levels - 1) * p))
-
-
-def regression(scores: FloatArray, weights: FloatArray) -> FloatArray:
-    """Coefficients of the weighted score on the differences between levels, shape ((levels - 1) p, p)."""
-    base = np.tensordot(weights, scores, axes=1)
-    differences = _differences(scores)
-    spread = differences.std(axis=0)
-    # levels that (nearly) coincide: a relative cut-off in standardised regressors leaves them alone
-    scale = np.where(spread > 1e-12 * max(float(spread.max(initial=0.0)), 1e-300), spread, np.inf)
-    regressors = (differences - differences.mean(axis=0)) / scale
-    gram = regressors.T @ regressors / len(base)
-    cross = regressors.T @ (base - base.mean(axis=0)) / len(base)
-    return np.asarray(np.linalg.lstsq(gram, cross, rcond=1e-8)[0] / scale[:, None])
-
-
-def combine(scores: FloatArray, weights: FloatArray, coefficients: FloatArray) -> FloatArray:
-    """Residual score (n, p): the weighted score minus its regression on the differences between levels."""
-    return np.asarray(np.tensordot(weights, scores, axes=1) - _differences(scores) @ coefficients)
-
-
-def curvature(objects: Versions, theta: FloatArray, weights: FloatArray) -> FloatArray:
+def curvature(objects: Versions, theta: FloatArray, weights: FloatArray, width: float | None = None) -> FloatArray:
     """Estimate of V from the versions: every level has the same expected Hessian.
 
     The kernel of a kinked loss is widened while the estimate is not positive definite (a rare group of rows).
@@ -242,7 +302,7 @@ def curvature(objects: Versions, theta: FloatArray, weights: FloatArray) -> Floa
     objective = objects.combined(weights)
     if not objective.loss.kinked:
         return objective.hessian(theta)
-    width = kernel_width(objects, theta)
+    width = kernel_width(objects, theta) if width is None else width
     for _ in range(5):
         hessian = objective.smoothed(width).hessian(theta)
         if positive(hessian):
@@ -276,9 +336,23 @@ class Optimal:
         return (f"weights of the truncation levels: {shares}",)
 
 
-def box_curvature(objects: Versions, theta: FloatArray) -> FloatArray:
-    """V of a kinked loss from the version truncated to the box itself, the one with the least noise."""
-    return curvature(objects, theta, np.eye(len(LEVELS))[-1])
+def box_curvature(objects: Versions, theta: FloatArray, scores: FloatArray) -> FloatArray:
+    """V of a kinked loss from the version truncated to the box itself, the one with the least noise.
+
+    ``scores`` (n, p) are those of the estimate.  The kernel follows Hall and Sheather with the *effective* number of
+    rows, and is no narrower than the sampling error of the index: the noise makes the estimate of V vary (and an
+    estimate from the same rows too large), and intervals whose length varies cover too little.
+    """
+    box = objects.level(len(LEVELS) - 1)
+    alone = np.eye(len(LEVELS))[-1]
+    width = inference.kernel_width(box, theta)
+    width = inference.kernel_width(box, theta, inference.effective_rows(box, theta, width))
+    hessian = curvature(objects, theta, alone, width)
+    covariance = inference.sandwich(scores, hessian)
+    if not np.isfinite(covariance).all():
+        return hessian
+    wide = inference.kernel_reach(box, theta, covariance)
+    return curvature(objects, theta, alone, wide) if wide > width else hessian
 
 
 def pilot(objects: Versions, start: Solution | None, naive: IndexObjective | None, box: object) -> Solution:
@@ -327,12 +401,16 @@ def fit(
     theta = solution.theta
     hessian = curvature(objects, theta, weights)
     levels = objects.scores(theta, width)
-    scores = np.asarray(np.tensordot(weights, levels, axes=1))
-    refined = _refine(objects, theta, weights, hessian, levels, width)
+    scores = levels.columns @ levels.mixture(weights)
+    refined = _refine(objects, theta, levels.residual(weights), hessian, levels, width)
     if refined is not None and (box is None or ((refined[0] > box[0]) & (refined[0] < box[1])).all()):
         theta, scores, steps = refined
-        hessian = curvature(objects, theta, weights)
         n_iter += steps
+    if objects.plain.loss.kinked:
+        final = box_curvature(objects, theta, scores)
+        hessian = final if positive(final) else curvature(objects, theta, weights)
+    else:
+        hessian = curvature(objects, theta, weights)
     value = objective.value_gradient(theta)[0]
     return Optimal(Solution(theta, value, n_iter, True, "converged"), scores, hessian, weights)
 
@@ -345,17 +423,18 @@ def pilot_weights(objects: Versions) -> FloatArray:
 def choose_weights(objects: Versions, theta: FloatArray, weights: FloatArray, width: float) -> FloatArray | None:
     """Weights of the levels at a pilot estimate; None where no curvature is positive definite."""
     levels = objects.scores(theta, width)
+    kernel = kernel_width(objects, theta) if objects.plain.loss.kinked else 0.0
     # in a small sample the preferred level may be indefinite at the estimate of another one
     alone = [weights, *np.eye(len(LEVELS))[::-1]]
-    own = next((w for w in alone if positive(curvature(objects, theta, w))), None)
+    own = next((w for w in alone if positive(curvature(objects, theta, w, kernel))), None)
     if own is None:
         return None
     weights = own
     for _ in range(2):  # weights and curvature depend on each other
-        best = level_weights(levels, curvature(objects, theta, weights))
+        best = levels.level_weights(curvature(objects, theta, weights, kernel))
         for share in (1.0, 0.5, 0.25, 0.0):  # in a small sample the best mixture may have no minimum
             weights = share * best + (1.0 - share) * own
-            if positive(curvature(objects, theta, weights)):
+            if positive(curvature(objects, theta, weights, kernel)):
                 break
     return weights
 
@@ -373,24 +452,26 @@ def combined_objective(objects: Versions, naive: IndexObjective) -> tuple[IndexO
 
 
 def _refine(
-    objects: Versions, theta: FloatArray, weights: FloatArray, hessian: FloatArray, levels: FloatArray, width: float
+    objects: Versions, theta: FloatArray, mix: FloatArray, hessian: FloatArray, levels: Scores, width: float
 ) -> tuple[FloatArray, FloatArray, int] | None:
-    """Newton steps on the residual score, one regression per parameter; None if they do not settle nearby.
+    """Newton steps on the residual score; None if they do not settle nearby.
 
-    Scalar weights are best on average over parameters, the regression for each of them.
+    Scalar weights are best on average over parameters, the regression for each of them.  The steps need the mean
+    of the residual score only, a fixed combination of the gradients of the versions.
     """
-    coefficients = regression(levels, weights)
+    errors = np.sqrt(np.diag(inference.sandwich(levels.columns @ mix, hessian)))
+    if not np.isfinite(errors).all():
+        return None
     start = theta
     for step in range(1, MAX_STEPS + 1):
-        scores = combine(levels, weights, coefficients)
-        errors = np.sqrt(np.diag(inference.sandwich(scores, hessian)))
-        move = -np.linalg.solve(hessian, scores.mean(axis=0))
-        if not np.isfinite(errors).all() or not (np.abs(theta + move - start) <= 3.0 * errors).all():
+        means = objects.gradients(theta, width)
+        means[1:] -= means[0]
+        move = -np.linalg.solve(hessian, means.ravel() @ mix + objects.plain.penalty(theta))
+        if not (np.abs(theta + move - start) <= 3.0 * errors).all():
             return None
         theta = theta + move
         if float(np.max(np.abs(move) / errors)) < TOLERANCE:
-            return theta, scores, step
-        levels = objects.scores(theta, width)
+            return theta, objects.scores(theta, width).columns @ mix, step
     return None
 
 
