@@ -59,7 +59,7 @@ _PARAMETERS = """
         Public bounds of the noised columns.
     fit_intercept : bool
     ridge : float >= 0
-        Adds ``ridge/2 |coefficients|^2`` to the mean loss.  Not with "optimal".
+        Adds ``ridge/2 |coefficients|^2`` to the mean loss.
     box : (low, high), optional
         The search stays inside; numbers or arrays of shape (p,), intercept first.
     copies : int, optional

@@ -1,5 +1,7 @@
 """Compiled losses and their corrected sums, driven by the list of losses."""
 
+from dataclasses import replace
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -119,8 +121,6 @@ def test_same_bytes_for_threads_and_instruction_sets(case):
     rng = np.random.default_rng()
     objective = make(loss, method, rng, n=70_001)
     theta = rng.normal(size=objective.n_params) * 0.3
-    from dataclasses import replace
-
     results = set()
     for n_threads in (1, 2, 8):
         threaded = replace(objective, n_threads=n_threads)
@@ -269,3 +269,20 @@ def test_hessian_where_the_index_carries_no_noise(loss):
     theta[0] = 0.1
     limit = objective.hessian(theta + np.array([0.0, 1e-4, -1e-4, 0.0]))
     assert objective.hessian(theta) == pytest.approx(limit, abs=2e-3 * np.abs(limit).max())
+
+
+def test_a_range_of_a_larger_table_is_read_in_place():
+    """The same bits as its copy; features whose values do not lie side by side are refused."""
+    rng = np.random.default_rng()
+    objective = make(losses.Logistic(), "rb", rng, n=9000)
+    theta = rng.normal(size=objective.n_params) * 0.3
+    part = objective.parts[0].block(slice(100, 8500))
+    assert not part.rows.features.flags.c_contiguous
+    copied = replace(part, rows=replace(part.rows, features=part.rows.features.copy()))
+    found = [replace(objective, parts=(own,)) for own in (part, copied)]
+    assert np.array_equal(found[0].sums(theta), found[1].sums(theta))
+    assert np.array_equal(found[0].hessian(theta), found[1].hessian(theta))
+    strided = replace(part, rows=replace(part.rows, features=objective.parts[0].rows.features[:, ::2][:, :4000]))
+    strided = replace(strided, rows=replace(strided.rows, response=None, weights=None))
+    with pytest.raises(ValueError, match="side by side"):
+        replace(objective, parts=(strided,)).sums(theta)

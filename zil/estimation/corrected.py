@@ -11,7 +11,7 @@ import numpy as np
 
 from zil import _tables, _validate
 from zil._validate import FloatArray
-from zil.estimation import corrections, data, scl, support
+from zil.estimation import corrections, data, scl, support, versions
 from zil.estimation import losses as loss_module
 from zil.estimation.losses import Loss, Quantile
 from zil.estimation.objective import IndexObjective, Part, Rows
@@ -271,13 +271,13 @@ class CorrectedLoss:
         if second is not None:
             raise ValueError("method 'optimal' draws its own copies of X2; give copies= and rng= instead")
         assert sample.zero_prob is not None
-        objects = support.versions(
+        objects = versions.draw(
             self._objective,
             sample.zero_prob,
             sample.scale,
             sample.scale_y,
             box,
-            copies if copies > 1 else support.COPIES,
+            copies if copies > 1 else versions.COPIES,
             rng,
         )
         naive = index_objective(self.loss, sample, "naive", intercept=intercept, n_threads=n_threads)

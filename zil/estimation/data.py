@@ -11,7 +11,7 @@ import numpy as np
 from zil import _tables, _validate
 from zil._validate import FloatArray
 from zil.estimation.losses import Loss
-from zil.estimation.support import Box
+from zil.estimation.versions import Box
 from zil.privacy.noise import Noise
 
 

@@ -63,7 +63,7 @@ def fit(
         Added because asked, never inferred from the data.
     weights : array-like of shape (n,) or column name, optional
     ridge : float >= 0
-        Adds ``ridge/2 |coefficients|^2`` to the mean loss, intercept free.  Not with "optimal".
+        Adds ``ridge/2 |coefficients|^2`` to the mean loss, intercept free.
     bounds : dict by column, or array-like of shape (d, 2), optional
         Public bounds of the noised columns; default: those of the release.  Needed by "optimal", and used for the
         standard errors of kinked losses.
@@ -187,14 +187,12 @@ def plan(
         sample, shift = samples.centred(sample)
     public = samples.public_box(sample, bounds, shift)
     if method is None:
-        method = "optimal" if public is not None and sample.zero_prob and ridge == 0.0 else "rb"
+        method = "optimal" if public is not None and sample.zero_prob else "rb"
         if sample.zero_prob == 0.0 and kind.smooth:
             method = "sl"
     used = corrected.check_method(kind, method, sample)
     if used == "optimal" and public is None:
         raise ValueError("method 'optimal' needs the public bounds of the noised columns (bounds=)")
-    if used == "optimal" and ridge > 0.0:
-        raise ValueError("method 'optimal' takes no ridge; use method='rb'")
     p = len(sample.names) + int(intercept)
     first = None if start is None else _validate.finite_array("start", start, 1)
     if first is not None and kind.free:

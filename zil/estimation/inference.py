@@ -66,8 +66,8 @@ def kernel_width(objective: IndexObjective, theta: FloatArray, n: float | None =
 def effective_rows(objective: IndexObjective, theta: FloatArray, width: float) -> float:
     """Clean rows that would estimate the density at the kink as well as the rows of this objective.
 
-    The weights ``k_i`` of the Laplace kernel, all terms of a row added, have mean ``f``; without noise their variance is
-    ``f / (4 width)`` but for terms of lower order, so ``n_eff = n f / (4 width var(k))``.
+    The weights ``k_i`` of the Laplace kernel, all terms of a row added, have mean ``f``; without noise their variance
+    is ``f / (4 width)`` but for terms of lower order, so ``n_eff = n f / (4 width var(k))``.
     """
     noise = objective.index_noise(theta)
     weights = np.zeros(objective.n_rows)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from zil._validate import FloatArray
-from zil.estimation import corrected, inference, solve, support
+from zil.estimation import corrected, inference, solve, support, versions
 from zil.estimation.data import Sample
 from zil.estimation.losses import Loss
 from zil.estimation.objective import IndexObjective
 from zil.estimation.solve import Solution
-from zil.estimation.support import Box
+from zil.estimation.versions import Box
 
 Limits = tuple[FloatArray, FloatArray]
 
@@ -105,8 +105,8 @@ class Plan:
         atom = sample.zero_prob or 0.0
         if self.public is not None and 0.0 < atom < 1.0 and (used == "optimal" or self.loss.kinked):
             plain = objective if used == "optimal" else self.build("rb")
-            copies = self.copies or support.COPIES
-            truncated = support.versions(plain, atom, sample.scale, sample.scale_y, self.public, copies, self.rng)
+            copies = self.copies or versions.COPIES
+            truncated = versions.draw(plain, atom, sample.scale, sample.scale_y, self.public, copies, self.rng)
         if used == "optimal" and truncated is not None:
             best = support.fit(truncated, start=self.start, naive=naive, box=self.limits)
             return Estimate(objective, best.solution, lambda: (best.scores, best.hessian), best.notes())

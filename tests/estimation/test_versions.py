@@ -1,0 +1,138 @@
+"""Truncated versions of an objective: sums, scores and combinations against the plain formula."""
+
+import numpy as np
+import pytest
+
+import zil
+from zil.estimation import inference, losses, versions
+from zil.privacy.doubling import double
+
+P0, SCALE, COPIES = 0.3, 0.8, 3
+LOSSES = [losses.Quantile(0.3), losses.Logistic(), losses.Huber(1.0), losses.Squared()]
+
+
+def design(loss, n, *, weights=False, zero_prob=P0, scale=SCALE):
+    rng = np.random.default_rng()
+    x = rng.uniform(-1.0, 1.0, (n, 2))
+    eta = 0.3 + x @ np.array([1.0, -0.7])
+    y = (rng.random(n) < 1 / (1 + np.exp(-eta))) * 1.0 if loss.classifier else eta + rng.normal(size=n)
+    noised = rng.random((n, 1)) >= zero_prob
+    x1 = x + noised * scale * np.sqrt(rng.exponential(size=(n, 1))) * rng.normal(size=x.shape)
+    return x1, y, (rng.uniform(0.5, 2.0, n) if weights else None)
+
+
+def make(monkeypatch, loss, n, *, weights=False, **options):
+    """Versions as ``fit`` builds them, the released rows, and the fit."""
+    x1, y, w = design(loss, n, weights=weights)
+    kept = {}
+    draw = versions.draw
+
+    def spy(*args):
+        kept["versions"] = draw(*args)
+        return kept["versions"]
+
+    monkeypatch.setattr(versions, "draw", spy)
+    fitted = zil.fit(
+        loss, x1, y=y, weights=w, noise=zil.Noise(P0, SCALE), method="optimal", bounds=[(-1, 1)] * 2, copies=COPIES,
+        rng=7, **options,
+    )  # fmt: skip
+    return kept["versions"], (x1, y, w), fitted
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("weights", [False, True])
+def test_levels_against_the_plain_formula(monkeypatch, loss, weights):
+    """Level k is ``mean of a l(X1) 1{X1 in k box} + b sum over copies of l(X2) 1{X2 in k box}``, written out."""
+    found, (x1, y, w), _ = make(monkeypatch, loss, 1500, weights=weights)
+    w = np.ones(len(y)) if w is None else w
+    theta = np.array([0.2, 0.9, -0.5])
+    # the second noises are a function of (rows, seed): the same call as inside
+    joined = np.column_stack([x1, y])
+    seconds = [double(joined, P0, np.array([SCALE, SCALE, 0.0]), first_copy=k, rng=7)[0][:, :2] for k in range(COPIES)]
+    a, b = 1 / P0, -(1 - P0) / (P0 * COPIES)
+    for k, level in enumerate(versions.LEVELS):
+        if k == 0:
+            continue
+        total = np.zeros(4)
+        for rows, coefficient in [(x1, a), *((x2, b) for x2 in seconds)]:
+            inside = np.abs(rows).max(axis=1) <= level
+            plain = zil.CorrectedLoss(loss, rows[inside], y[inside], weights=w[inside])
+            value, gradient = plain(theta)
+            total += coefficient * w[inside].sum() / w.sum() * np.r_[value, gradient]
+        value, gradient = found.level(k).value_gradient(theta)
+        assert np.r_[value, gradient] == pytest.approx(total, abs=1e-11)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("width", [0.0, 0.1])
+def test_scores_gradients_and_mixtures_agree(monkeypatch, loss, width):
+    found, _, _ = make(monkeypatch, loss, 1500, weights=True)
+    theta = np.array([0.2, 0.9, -0.5])
+    gradients = found.gradients(theta, width)
+    scores = found.scores(theta, width)
+    n, levels, p = scores.blocks.shape
+    assert (n, levels, p) == (1500, len(versions.LEVELS), 3)
+    means = scores.blocks.mean(axis=0)
+    assert means[0] == pytest.approx(gradients[0], abs=1e-12)
+    assert means[1:] == pytest.approx(gradients[1:] - gradients[0], abs=1e-12)
+    weights = np.array([0.1, 0.4, -0.2, 0.3, 0.4])
+    objective = found.combined(weights)
+    objective = objective.smoothed(width) if width else objective
+    mixed = scores.columns @ scores.mixture(weights)
+    assert mixed == pytest.approx(objective.scores(theta), abs=1e-10)
+    assert weights @ gradients == pytest.approx(objective.value_gradient(theta)[1], abs=1e-12)
+    assert scores.covariance == pytest.approx(np.cov(scores.columns.T, bias=True), abs=1e-10)
+    # the residual is uncorrelated with every difference, and no wider than the weighted score
+    residual = scores.columns @ scores.residual(weights)
+    both = np.corrcoef(np.column_stack([residual, scores.columns[:, p:]]).T)
+    assert np.abs(both[:p, p:]).max() < 1e-5
+    assert (residual.var(axis=0) <= mixed.var(axis=0) * (1 + 1e-9)).all()
+
+
+def test_level_weights_are_the_best(monkeypatch):
+    """No mixture nearby has a smaller trace of the covariance, in units of the smallest standard errors."""
+    found, _, fitted = make(monkeypatch, losses.Logistic(), 3000)
+    scores = found.scores(fitted.params)
+    hessian = found.level(0).hessian(fitted.params)
+    inverse = np.linalg.inv(hessian)
+    each = [scores.columns @ scores.mixture(row) @ inverse for row in np.eye(5)]
+    scale = np.min([s.var(axis=0) for s in each], axis=0)
+
+    def trace(weights):
+        return float((np.tensordot(weights, each, axes=1).var(axis=0) / scale).sum())
+
+    best = scores.level_weights(hessian)
+    assert best.sum() == pytest.approx(1.0)
+    rng = np.random.default_rng()
+    for _ in range(20):
+        step = rng.normal(size=5) * 0.02
+        assert trace(best) <= trace(best + step - step.mean()) * (1 + 1e-9)
+
+
+def test_ridge_is_part_of_the_last_steps(monkeypatch):
+    """The ridge moves the estimate by ``-V^-1 ridge theta`` to first order, also when the move is below one standard
+    error; steps on the score alone would lose it."""
+    found, (x1, y, _), plain = make(monkeypatch, losses.Logistic(), 8000)
+    ridge = 1e-3
+    moved = zil.fit(
+        "logistic", x1, y=y, noise=zil.Noise(P0, SCALE), method="optimal", bounds=[(-1, 1)] * 2, copies=COPIES, rng=7,
+        ridge=ridge,
+    ).params - plain.params  # fmt: skip
+    assert plain.converged
+    hessian = found.level(len(versions.LEVELS) - 1).hessian(plain.params)
+    expected = -np.linalg.solve(hessian, ridge * np.r_[0.0, plain.params[1:]])
+    assert moved[1:] == pytest.approx(expected[1:], rel=0.25)
+    assert (np.abs(expected) < plain.bse).all()
+
+
+def test_effective_rows():
+    """About n without noise, far fewer with it (false alarm: the ratio has a standard deviation of 2 %)."""
+    loss = losses.Quantile(0.5)
+    x1, y, _ = design(loss, 20_000)
+    theta = np.array([0.3, 1.0, -0.7])
+    naive = zil.CorrectedLoss(loss, x1, y, noise=zil.Noise(P0, SCALE), method="naive")._objective
+    noisy = zil.CorrectedLoss(loss, x1, y, noise=zil.Noise(P0, SCALE), method="dr")._objective
+    width = inference.kernel_width(naive, theta)
+    clean = inference.effective_rows(naive, theta, width) / 20_000
+    assert 0.8 < clean < 1.3
+    assert inference.effective_rows(noisy, theta, width) / 20_000 < 0.25 * clean

@@ -1,0 +1,284 @@
+"""Truncated versions of a corrected objective, and their joint scores (mathematics 4.4).
+
+Every version truncates the loss outside ``k`` times the public box, ``l(x) 1{x in k box}``; support.py says why, and
+combines them.  The level ``inf`` is RB; finite levels are DR with ``copies`` second noises (a truncated loss has no
+closed form).
+
+Design: levels are nested, so rows sorted from the inside out hold every level as a prefix: no level copies rows, a
+gradient of all versions costs one pass, and scores are added up shell by shell.  Rows outside every finite level
+never reach a kernel.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from zil._validate import FloatArray
+from zil.estimation.objective import IndexObjective, Part, Rows
+from zil.privacy.doubling import double
+
+LEVELS = (math.inf, 2.5, 1.6, 1.25, 1.0)
+INSIDE = LEVELS[:0:-1]
+# Copies of the second noise; fewer when rows times columns times copies would not fit in memory comfortably.
+COPIES = 8
+MAX_ENTRIES = 400_000_000
+
+
+@dataclass(frozen=True)
+class Box:
+    """Public bounds of the columns that carry noise, response last if it is noised.
+
+    ``noised`` are column numbers of x (the number of columns stands for the response).
+    """
+
+    noised: NDArray[np.intp]
+    low: FloatArray
+    high: FloatArray
+
+    def level(self, columns: FloatArray) -> FloatArray:
+        """Smallest multiple of the box that holds each row of ``columns`` (n, noised)."""
+        centre, half = 0.5 * (self.low + self.high), 0.5 * (self.high - self.low)
+        return np.asarray((np.abs(columns - centre) / half).max(axis=1))
+
+
+@dataclass(frozen=True)
+class Shells:
+    """The rows of a noisy data set inside the largest finite level, sorted from the inside out.
+
+    Levels are nested, so the rows inside one are a prefix: no level copies rows.
+
+    Attributes
+    ----------
+    rows : Rows
+    ends : (levels - 1,) array
+        How many rows lie inside each finite level, smallest level first.
+    coefficient : float
+        Weight of the uncorrected loss on these rows.
+    """
+
+    rows: Rows
+    ends: NDArray[np.intp]
+    coefficient: float
+
+    def part(self, weights: FloatArray) -> Part | None:
+        """The rows under ``weights`` of the levels (levels,); None if no row counts."""
+        own = np.cumsum(weights[1:])[::-1]
+        counts = np.diff(self.ends, prepend=0)
+        used = np.flatnonzero((own != 0.0) & (counts > 0))
+        if not len(used):
+            return None
+        kept = Part(self.rows, a=self.coefficient).block(slice(0, int(self.ends[used[-1]])))
+        total = np.repeat(own, counts)[: self.ends[used[-1]]]
+        if kept.rows.weights is not None:
+            total = total * kept.rows.weights
+        return replace(kept, rows=replace(kept.rows, weights=total))
+
+    def shells(self) -> list[Part]:
+        """Rows between one level and the next, from the inside out."""
+        whole = Part(replace(self.rows, index=None), a=self.coefficient)
+        return [whole.block(slice(int(a), int(b))) for a, b in itertools.pairwise([0, *self.ends])]
+
+
+def _sorted(rows: Rows, reach: FloatArray, coefficient: float) -> Shells:
+    """Rows that lie within ``reach`` times the box, from the inside out."""
+    shell = np.searchsorted(INSIDE, reach)
+    order = np.argsort(shell, kind="stable")
+    ends = np.searchsorted(shell[order], np.arange(len(INSIDE)), side="right")
+    return Shells(rows.take(order), ends, coefficient)
+
+
+@dataclass(frozen=True)
+class Versions:
+    """All truncated versions of one corrected objective.
+
+    Attributes
+    ----------
+    plain : IndexObjective
+        Level inf: RB.
+    first, second : Shells
+        X1 and the copies of X2.
+    """
+
+    plain: IndexObjective
+    first: Shells
+    second: Shells
+
+    def combined(self, weights: FloatArray) -> IndexObjective:
+        """``sum_k weights[k] * objective at LEVELS[k]``; weights sum to 1."""
+        parts = [
+            replace(part, a=part.a * weights[0], e=part.e * weights[0])
+            for part in self.plain.parts
+            if weights[0] != 0.0
+        ]
+        parts += [part for shells in (self.first, self.second) if (part := shells.part(weights)) is not None]
+        # positive parts first: the solvers read scale and spread off the first one
+        parts.sort(key=lambda part: part.a <= 0.0)
+        # inside a box the noise is cut off: its variance is not to be taken off the spread of the rows
+        return replace(self.plain, parts=tuple(parts), noise_share=0.0)
+
+    def level(self, k: int) -> IndexObjective:
+        """The objective at ``LEVELS[k]``."""
+        return self.combined(np.eye(len(LEVELS))[k])
+
+    def gradients(self, theta: FloatArray, width: float = 0.0) -> FloatArray:
+        """Gradient of every version, shape (levels, p), ridge apart; ``width`` > 0 smooths the loss."""
+        sums = np.zeros((len(LEVELS), self.plain.n_params))
+        sums[0] = _smoothed(self.plain, width).sums(theta)[1:]
+        for shells in (self.first, self.second):
+            for k, part in enumerate(shells.shells()):
+                if part.rows.features.shape[1]:
+                    sums[-1 - k] += _smoothed(replace(self.plain, parts=(part,)), width).sums(theta)[1:]
+        sums[:0:-1] = np.cumsum(sums[:0:-1], axis=0)
+        return sums / self.plain.total
+
+    def scores(self, theta: FloatArray, width: float = 0.0) -> Scores:
+        """Joint row scores at every level; ``width`` > 0 smooths the loss."""
+        n, p, levels = self.plain.n_rows, self.plain.n_params, len(LEVELS)
+        blocks = np.zeros((n, levels, p))
+        blocks[:, 0] = _smoothed(self.plain, width).scores(theta)
+        for shells in (self.first, self.second):
+            size = int(shells.ends[-1])
+            index = shells.rows.index
+            if not size or index is None:
+                continue
+            part = Part(replace(shells.rows, index=None), a=shells.coefficient)
+            alone = replace(self.plain, parts=(part,), n_rows=size, total=float(size))
+            own = _smoothed(alone, width).scores(theta)
+            # a row of the sample occurs once per copy: one sparse product adds its scores, shell by shell
+            shell = np.repeat(np.arange(levels - 1, 0, -1), np.diff(shells.ends, prepend=0))
+            place = index * levels + shell
+            ones = np.full(size, n / self.plain.total)
+            add = sparse.csr_array((ones, (place, np.arange(size))), shape=(n * levels, size))
+            blocks += (add @ own).reshape(n, levels, p)
+        for k in range(levels - 2, 0, -1):
+            blocks[:, k] += blocks[:, k + 1]
+        blocks[:, 1:] -= blocks[:, :1]
+        return Scores(blocks)
+
+
+def _smoothed(objective: IndexObjective, width: float) -> IndexObjective:
+    return objective.smoothed(width) if width else objective
+
+
+def draw(
+    plain: IndexObjective,
+    zero_prob: float,
+    scale: FloatArray,
+    scale_y: float,
+    box: Box,
+    copies: int,
+    rng: object = None,
+) -> Versions:
+    """Draw the second noises and keep what lies inside the largest finite level.
+
+    Parameters
+    ----------
+    plain : IndexObjective
+        The RB objective; its first part holds X1.
+    scale, scale_y : noise scales of x's columns (d,) and of the response
+    """
+    rows = plain.parts[0].rows
+    features, response = rows.features, rows.response
+    d, n = features.shape
+    joined = np.empty((n, d + 1))
+    joined[:, :d] = features.T
+    joined[:, d] = 0.0 if response is None else response
+    scales = np.append(scale, scale_y)
+    copies = max(2, min(copies, MAX_ENTRIES // max(1, n * (d + 1))))
+    largest = LEVELS[1]
+    reach = box.level(joined[:, box.noised])
+    near = np.flatnonzero(reach <= largest)
+    kept_rows, kept_reach, kept_index = [], [], []
+    for copy in range(copies):
+        x2 = double(joined, zero_prob, scales, first_copy=copy, rng=rng)[0]
+        distance = box.level(x2[:, box.noised])
+        inside = np.flatnonzero(distance <= largest)
+        kept_rows.append(x2[inside])
+        kept_reach.append(distance[inside])
+        kept_index.append(inside)
+    stacked = np.concatenate(kept_rows)
+    index = np.concatenate(kept_index)
+    weights = rows.weights
+    second = Rows(
+        np.ascontiguousarray(stacked[:, :d].T),
+        np.ascontiguousarray(stacked[:, d]) if scale_y > 0.0 or response is None else response[index],
+        None if weights is None else weights[index],
+        index,
+    )
+    return Versions(
+        plain=plain,
+        first=_sorted(rows.take(near), reach[near], 1.0 / zero_prob),
+        second=_sorted(second, np.concatenate(kept_reach), -(1.0 - zero_prob) / (zero_prob * copies)),
+    )
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Joint row scores of all versions at one theta.
+
+    Attributes
+    ----------
+    blocks : (n, levels, p) array
+        Level inf, then what each finite level adds to it: differences of versions, mean zero at every theta.
+    """
+
+    blocks: FloatArray
+
+    @property
+    def columns(self) -> FloatArray:
+        """The blocks side by side, shape (n, levels p)."""
+        return self.blocks.reshape(len(self.blocks), -1)
+
+    @functools.cached_property
+    def covariance(self) -> FloatArray:
+        """Covariance of the columns over rows."""
+        mean = self.columns.mean(axis=0)
+        return np.asarray(self.columns.T @ self.columns / len(self.blocks) - np.outer(mean, mean))
+
+    def level_weights(self, hessian: FloatArray) -> FloatArray:
+        """Scalar weights of the levels, summing to 1, that minimise the trace of the estimator's covariance
+        measured in units of the present standard errors."""
+        levels, p = self.blocks.shape[1:]
+        inverse = np.linalg.inv(hessian)
+        # covariance of the influence functions, parameter by parameter, for blocks and then for levels
+        blocks = np.einsum("kalb,aj,bj->jkl", self.covariance.reshape(levels, p, levels, p), inverse, inverse)
+        sums = np.eye(levels)
+        sums[:, 0] = 1.0
+        each = sums @ blocks @ sums.T
+        scale = np.diagonal(each, axis1=1, axis2=2).min(axis=1)
+        moments = np.asarray((each / np.where(scale > 0.0, scale, 1.0)[:, None, None]).sum(axis=0))
+        base = int(np.argmin(np.diag(moments)))
+        others = [k for k in range(levels) if k != base]
+        difference = moments[np.ix_(others, others)] - moments[others, base][:, None] - moments[base, others][None, :]
+        difference += moments[base, base]
+        right = moments[base, base] - moments[others, base]
+        # levels that hardly differ make this singular; least squares with a cut-off leaves them alone
+        share = np.linalg.lstsq(difference, right, rcond=1e-9)[0]
+        weights = np.zeros(levels)
+        weights[others] = share
+        weights[base] = 1.0 - share.sum()
+        return weights
+
+    def mixture(self, weights: FloatArray) -> FloatArray:
+        """The combination of the columns that is the weighted score, shape (levels p, p)."""
+        p = self.blocks.shape[2]
+        return np.asarray(np.vstack([np.eye(p), *(weight * np.eye(p) for weight in weights[1:])]))
+
+    def residual(self, weights: FloatArray) -> FloatArray:
+        """The combination that is the weighted score minus its regression on the differences, shape (levels p, p)."""
+        p = self.blocks.shape[2]
+        out = self.mixture(weights)
+        gram, cross = self.covariance[p:, p:], self.covariance[p:] @ out
+        spread = np.sqrt(np.maximum(np.diag(gram), 0.0))
+        # levels that (nearly) coincide: a relative cut-off in standardised regressors leaves them alone
+        scale = np.where(spread > 1e-7 * float(spread.max(initial=0.0)), spread, np.inf)
+        standard = gram / np.outer(scale, scale)
+        out[p:] -= np.linalg.lstsq(standard, cross / scale[:, None], rcond=1e-8)[0] / scale[:, None]
+        return out
