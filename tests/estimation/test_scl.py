@@ -1,5 +1,7 @@
 """The comparator sCL: its loss, its correction, its bandwidth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -35,6 +37,10 @@ def test_formula_and_derivatives():
     step = 1e-5 * np.eye(3)
     difference = [(made.value_gradient(theta + s)[0] - made.value_gradient(theta - s)[0]) / 2e-5 for s in step]
     assert gradient == pytest.approx(np.array(difference), abs=1e-7)
+    weighted = replace(made, parts=(replace(made.parts[0], rows=replace(made.parts[0].rows, weights=y**2)),), ridge=0.3)
+    for one in (made, weighted):
+        difference = [(one.value_gradient(theta + s)[1] - one.value_gradient(theta - s)[1]) / 2e-5 for s in step]
+        assert one.hessian(theta) == pytest.approx(np.array(difference), abs=1e-6)
 
 
 def test_correction_is_unbiased_for_the_smoothed_loss():

@@ -222,9 +222,12 @@ class IndexObjective:
         low = np.tril_indices(p)
         out[low] = packed / self.total
         out[low[1], low[0]] = out[low]
-        if self.ridge:
-            out[np.diag_indices(p)] += np.where(np.arange(p) < self.intercept, 0.0, self.ridge)
-        return out
+        return out + self.penalty_curvature()
+
+    def penalty_curvature(self) -> FloatArray:
+        """Hessian of the ridge term."""
+        free = np.arange(self.n_params) < self.intercept
+        return np.diag(np.where(free, 0.0, self.ridge))
 
     def scores(self, theta: FloatArray) -> FloatArray:
         """Joint score of each row, shape (n, p): all terms of a row added; their mean is the gradient (ridge apart)."""

@@ -54,6 +54,10 @@ class RowLoss(Loss):
         """Values (n,) and scores (n, p) of one term, row weights left out."""
         raise NotImplementedError
 
+    def hessian(self, part: Part, theta: FloatArray, objective: RowObjective) -> FloatArray | None:
+        """Sum of second derivatives over the rows of one term, row weights included; None: take differences."""
+        return None
+
 
 @dataclass(frozen=True)
 class RowObjective(IndexObjective):
@@ -107,8 +111,18 @@ class RowObjective(IndexObjective):
         return sums
 
     def hessian(self, theta: FloatArray) -> FloatArray:
-        """Second derivative by central differences of the gradient, shape (p, p)."""
+        """Second derivative, shape (p, p): the loss's own, or central differences of the gradient."""
         theta = np.ascontiguousarray(theta, dtype=np.float64)
+        loss = self.loss
+        assert isinstance(loss, RowLoss)
+        total = np.zeros((self.n_params, self.n_params))
+        for part in self.parts:
+            own = loss.hessian(part, theta, self)
+            if own is None:
+                break
+            total += own
+        else:
+            return total / self.total + self.penalty_curvature()
         return symmetric_difference(lambda at: self.value_gradient(at)[1], theta, self.steps(theta))
 
     def steps(self, theta: FloatArray) -> FloatArray:

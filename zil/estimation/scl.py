@@ -56,26 +56,43 @@ class SmoothCheck(RowLoss):
     def affine(self) -> tuple[float, float, float, float, float]:
         return (0.0, 1.0, -1.0, 0.0, 0.0)
 
-    def derivatives(self, t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """phi, phi', phi'', phi''', each of shape (n,)."""
+    def derivatives(self, t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """phi and its first four derivatives, each of shape (n,)."""
         z = t / self.h
-        density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+        square = z * z
+        density = np.exp(-0.5 * square) / math.sqrt(2.0 * math.pi)
         step = self.tau - 1.0 + special.ndtr(z)
         return (
             t * step,
             step + z * density,
-            density * (2.0 - z * z) / self.h,
-            density * (z**3 - 4.0 * z) / self.h**2,
+            density * (2.0 - square) / self.h,
+            density * z * (square - 4.0) / self.h**2,
+            density * (7.0 * square - square * square - 4.0) / self.h**3,
         )
 
     def rows(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
         t, slope = objective.argument(part, theta)
         noise = objective.index_noise(theta)
-        f0, f1, f2, f3 = self.derivatives(t)
-        columns = [*([np.ones(len(t))] if objective.intercept else []), *part.rows.features]
-        score = np.stack(columns, axis=1) * (slope * (part.a * f1 + part.c * noise * f3))[:, None]
+        f0, f1, f2, f3, _ = self.derivatives(t)
+        score = _columns(part, objective).T * (slope * (part.a * f1 + part.c * noise * f3))[:, None]
         score += (part.c * f2)[:, None] * (2.0 * objective.noise * theta)
         return part.a * f0 + part.c * noise * f2, score
+
+    def hessian(self, part: Part, theta: FloatArray, objective: RowObjective) -> FloatArray:
+        t, slope = objective.argument(part, theta)
+        noise, grows = objective.index_noise(theta), 2.0 * objective.noise * theta
+        _, _, f2, f3, f4 = self.derivatives(t)
+        weights = 1.0 if part.rows.weights is None else part.rows.weights
+        columns = _columns(part, objective)
+        within = (columns * (weights * slope**2 * (part.a * f2 + part.c * noise * f4))) @ columns.T
+        across = np.outer(columns @ (weights * slope * part.c * f3), grows)
+        return within + across + across.T + np.diag(2.0 * objective.noise * float((weights * part.c * f2).sum()))
+
+
+def _columns(part: Part, objective: RowObjective) -> FloatArray:
+    """Features with the intercept's ones before them, shape (p, n)."""
+    features = part.rows.features
+    return np.vstack([np.ones(features.shape[1]), features]) if objective.intercept else features
 
 
 @dataclass(frozen=True)
