@@ -15,11 +15,15 @@ cdef extern from "streams.h" nogil:
     int ZIL_DOMAIN_NOISE
     int ZIL_DOMAIN_DOUBLE
 
+cdef extern from "lattice.h" nogil:
+    ctypedef struct zil_lattice:
+        pass
+
 cdef extern from "sampling.h" nogil:
     int ZIL_SAMPLING_CHUNK
     int zil_sampling_add(int isa, const uint64_t *key, uint32_t domain, double zero_prob, long d, const double *scale,
-                         const double *factor, long first_row, long n, long first_chunk, long last_chunk,
-                         const double *x, double *out)
+                         const double *factor, const zil_lattice *lattice, long first_row, long n, long first_chunk,
+                         long last_chunk, const double *x, double *out)
     void zil_sampling_words(int isa, const uint64_t *key, uint32_t domain, uint64_t chunk, long n, uint64_t *out)
     void zil_sampling_exponential(int isa, long n, const uint64_t *words, double *out)
     void zil_sampling_gamma(int isa, long n, long shape, const uint64_t *words, double *out)
@@ -66,8 +70,8 @@ def add_noise(const uint64_t[::1] key, uint32_t domain, double zero_prob, const 
         factor_data = &factor[0, 0]
     cdef int status
     with nogil:
-        status = zil_sampling_add(isa, &key[0], domain, zero_prob, d, &scale[0], factor_data, first_row, n,
-                                  first_chunk, last_chunk, x_data, &values_out[0, 0])
+        status = zil_sampling_add(isa, &key[0], domain, zero_prob, d, &scale[0], factor_data, NULL, first_row,
+                                  n, first_chunk, last_chunk, x_data, &values_out[0, 0])
     if status == ZIL_NO_MEMORY:
         raise MemoryError
 

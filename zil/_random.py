@@ -20,6 +20,15 @@ Key = NDArray[np.uint64]
 KEY_WORDS = 4
 
 
+def bit_generator(rng: Any) -> Any:
+    """The caller's own bit generator, which a draw moves on, or None: seeds do not change."""
+    if isinstance(rng, np.random.RandomState):
+        return rng._bit_generator
+    if isinstance(rng, np.random.Generator):
+        return rng.bit_generator
+    return rng if hasattr(rng, "capsule") and hasattr(rng, "lock") else None
+
+
 def resolve_key(rng: Any = None) -> Key:
     """Four words that key every stream of one call.
 
@@ -48,13 +57,8 @@ def resolve_key(rng: Any = None) -> Key:
         raise TypeError(f"rng must be None, an int, a SeedSequence, a BitGenerator or a Generator, got {rng!r}")
     if isinstance(rng, numbers.Integral) and rng < 0:
         raise ValueError(f"rng as a seed must be a non-negative integer, got {rng}")
-    if isinstance(rng, np.random.RandomState):
-        source: Any = rng._bit_generator
-    elif isinstance(rng, np.random.Generator):
-        source = rng.bit_generator
-    elif hasattr(rng, "capsule") and hasattr(rng, "lock"):
-        source = rng
-    else:
+    source = bit_generator(rng)
+    if source is None:
         try:
             source = np.random.default_rng(rng).bit_generator
         except TypeError:

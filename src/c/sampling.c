@@ -7,6 +7,7 @@
 #include "sampling.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "draws.h"
 #include "status.h"
@@ -15,20 +16,29 @@
 /* Rows of a block: the scratch of a block of few columns stays in the first-level cache. */
 static inline long block_rows(long d) { return d <= 16 ? 128 : 32; }
 
-/* rows first .. last - 1 of the block, columns in planes of `rows` values, to row-major out, x added */
+typedef double zil_pair __attribute__((vector_size(16)));
+
+/* Rows first .. last - 1 of the block, columns in planes of `rows` values (an even number of planes), to row-major
+ * out, x added.  Two columns move at a time: half the stores. */
 static inline __attribute__((always_inline)) void write_rows(long d, long rows, long first, long last, const double *plane,
                                                              const double *x, double *out) {
-    if (x)
-        for (long i = first; i < last; i++)
-            for (long j = 0; j < d; j++)
-                out[(i - first) * d + j] = x[(i - first) * d + j] + plane[j * rows + i];
-    else
-        for (long i = first; i < last; i++)
-            for (long j = 0; j < d; j++)
-                out[(i - first) * d + j] = plane[j * rows + i];
+    for (long i = first; i < last; i++) {
+        const long at = (i - first) * d;
+        for (long j = 0; j + 1 < d; j += 2) {
+            zil_pair pair = {plane[j * rows + i], plane[(j + 1) * rows + i]};
+            if (x) {
+                zil_pair own;
+                memcpy(&own, x + at + j, sizeof own);
+                pair = own + pair;
+            }
+            memcpy(out + at + j, &pair, sizeof pair);
+        }
+        if (d % 2)
+            out[at + d - 1] = x ? x[at + d - 1] + plane[(d - 1) * rows + i] : plane[(d - 1) * rows + i];
+    }
 }
 
-/* The same with d known to the compiler for small d, which then keeps a row in registers. */
+/* The same with d known to the compiler for small d. */
 static void write_block(long d, long rows, long first, long last, const double *plane, const double *x, double *out) {
     switch (d) {
     case 1: write_rows(1, rows, first, last, plane, x, out); break;
@@ -61,9 +71,10 @@ static void mix_planes(long d, long rows, const double *lower, double *planes) {
     }
 }
 
-/* One block of noise into d planes (room for 2 pairs planes). */
-static void draw_block(zil_stream *stream, long rows, long pairs, int all_zero, uint64_t zero_below, uint64_t *words,
-                       double *exponentials, double *planes) {
+/* One block of noise, times its column's scale, into d planes (room for 2 pairs planes). */
+static void draw_block(zil_stream *stream, long rows, long d, int all_zero, uint64_t zero_below, const double *scale,
+                       uint64_t *words, double *exponentials, double *planes) {
+    const long pairs = (d + 1) / 2;
     zil_stream_words(stream, ZIL_EXPONENTIAL_WORDS((1 + pairs) * rows), words);
     zil_draw_exponential((1 + pairs) * rows, words, exponentials);
     zil_stream_words(stream, (1 + pairs) * rows, words);
@@ -74,42 +85,51 @@ static void draw_block(zil_stream *stream, long rows, long pairs, int all_zero, 
         double *restrict e = exponentials + (1 + p) * rows;
         for (long i = 0; i < rows; i++)
             e[i] *= w[i];
-        zil_draw_pairs(rows, e, words + (1 + p) * rows, planes + 2 * p * rows, planes + (2 * p + 1) * rows);
+        zil_draw_scaled_pairs(rows, e, words + (1 + p) * rows, scale[2 * p], 2 * p + 1 < d ? scale[2 * p + 1] : 0.0,
+                              planes + 2 * p * rows, planes + (2 * p + 1) * rows);
     }
 }
 
 int ZIL_NAME(zil_sampling_add)(const uint64_t *key, uint32_t domain, double zero_prob, long d, const double *scale,
-                               const double *factor, long first_row, long n, long first_chunk, long last_chunk,
-                               const double *x, double *out) {
+                               const double *factor, const zil_lattice *lattice, long first_row, long n,
+                               long first_chunk, long last_chunk, const double *x, double *out) {
     const long rows = block_rows(d), pairs = (d + 1) / 2;
     const int all_zero = zero_prob >= 1.0;
     const uint64_t zero_below = all_zero ? 0 : (uint64_t)(zero_prob * 18446744073709551616.0);
-    uint64_t *words = malloc((size_t)ZIL_EXPONENTIAL_WORDS((1 + pairs) * rows) * sizeof *words);
-    double *exponentials = malloc((size_t)((1 + pairs) * rows) * sizeof *exponentials);
-    double *planes = malloc((size_t)(2 * pairs * rows) * sizeof *planes);
-    int status = words && exponentials && planes ? ZIL_OK : ZIL_NO_MEMORY;
-    for (long chunk = first_chunk; status == ZIL_OK && chunk < last_chunk; chunk++) {
+    const size_t n_words = ZIL_EXPONENTIAL_WORDS((1 + pairs) * rows), n_exponentials = (1 + pairs) * rows,
+                 n_planes = 2 * pairs * rows, n_noise = lattice ? d * rows : 0, n_tiles = lattice ? zil_tiles_size(d) : 0;
+    void *memory = malloc((n_words + n_exponentials + n_planes + n_noise + n_tiles) * sizeof(double) + ZIL_LINE);
+    if (!memory)
+        return ZIL_NO_MEMORY;
+    /* all sizes are multiples of 8 numbers: every part begins on a cache line */
+    double *exponentials = zil_align(memory), *planes = exponentials + n_exponentials, *noise = planes + n_planes;
+    uint64_t *words = (uint64_t *)(noise + n_noise);
+    zil_tiles tiles;
+    if (lattice)
+        tiles = zil_tiles_of(lattice, d, (double *)(words + n_words));
+    int finite = 1;
+    for (long chunk = first_chunk; chunk < last_chunk; chunk++) {
         zil_stream stream;
         zil_stream_open(&stream, key, domain, (uint64_t)chunk);
         const long end = first_row + n < (chunk + 1) * ZIL_SAMPLING_CHUNK ? first_row + n : (chunk + 1) * ZIL_SAMPLING_CHUNK;
         for (long start = chunk * ZIL_SAMPLING_CHUNK; start < end; start += rows) {
-            draw_block(&stream, rows, pairs, all_zero, zero_below, words, exponentials, planes);
             const long first = first_row > start ? first_row - start : 0;
             const long last = end - start < rows ? end - start : rows;
+            const long at = (start + first - first_row) * d;
+            draw_block(&stream, rows, d, all_zero, zero_below, scale, words, exponentials, planes);
             if (first >= last)
                 continue;
-            for (long j = 0; j < d; j++)
-                scale_plane(rows, scale[j], planes + j * rows);
             if (factor)
                 mix_planes(d, rows, factor, planes);
-            const long at = (start + first - first_row) * d;
-            write_block(d, rows, first, last, planes, x ? x + at : 0, out + at);
+            if (lattice) {
+                write_block(d, rows, first, last, planes, 0, noise);
+                finite &= zil_lattice_run((last - first) * d, &tiles, x + at, noise, 0, out + at);
+            } else
+                write_block(d, rows, first, last, planes, x ? x + at : 0, out + at);
         }
     }
-    free(planes);
-    free(exponentials);
-    free(words);
-    return status;
+    free(memory);
+    return finite ? ZIL_OK : ZIL_NOT_FINITE;
 }
 
 void ZIL_NAME(zil_sampling_words)(const uint64_t *key, uint32_t domain, uint64_t chunk, long n, uint64_t *out) {

@@ -67,13 +67,11 @@ static inline __attribute__((always_inline)) void zil_stream_words(zil_stream *s
             zil_lanes sum = s[0][p] + s[3][p];
             zil_lanes word = ((sum << 23) | (sum >> 41)) + s[0][p];
             memcpy(out + i + ZIL_STREAM_WIDTH * p, &word, sizeof word);
-            zil_lanes shifted = s[1][p] << 17;
-            s[2][p] ^= s[0][p];
-            s[3][p] ^= s[1][p];
-            s[1][p] ^= s[2][p];
-            s[0][p] ^= s[3][p];
-            s[2][p] ^= shifted;
-            s[3][p] = (s[3][p] << 45) | (s[3][p] >> 19);
+            zil_lanes a = s[0][p], b = s[1][p], c = s[2][p], e = s[3][p] ^ b;
+            s[0][p] = a ^ e;
+            s[1][p] = b ^ c ^ a; /* sums of three are one instruction with AVX-512 */
+            s[2][p] = (c ^ (b << 17)) ^ a;
+            s[3][p] = (e << 45) | (e >> 19);
         }
     memcpy(stream->s, s, sizeof s);
 }

@@ -369,6 +369,37 @@ def test_missing_and_infinite(publish):
             publish(m, both, missing=wrong)
 
 
+@pytest.mark.parametrize("publish", [*PUBLISH, lambda m, x, **how: m.simulate(x, np.random.default_rng(0), **how)])
+@pytest.mark.parametrize("n", [1, 5000])
+def test_missing_and_infinite_in_arrays(publish, n):
+    """The kernel of `simulate` sees them itself; the last row of an array is in another chunk than the first."""
+    m = zil.Mechanism([(0, 1)] * 3, zero_prob=1.0, scale=1.0)
+    x = np.full((n, 3), 0.5)
+    for odd, word in ((np.nan, "missing"), (np.inf, "infinite"), (-np.inf, "infinite")):
+        for row in {0, n - 1}:
+            spoiled = x.copy()
+            spoiled[row, 1] = odd
+            with pytest.raises(zil.SchemaError, match=f"column 1 has {word}"):
+                publish(m, spoiled)
+            if np.isinf(odd):
+                assert publish(m, spoiled, missing="clip").data[row].tolist() == [0.5, odd > 0, 0.5]
+            else:
+                with pytest.raises(zil.SchemaError, match="missing"):
+                    publish(m, spoiled, missing="clip")
+                assert publish(m, spoiled, missing=0.25).data[row].tolist() == [0.5, 0.25, 0.5]
+
+
+@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.MT19937, np.random.RandomState])
+def test_a_refused_table_leaves_the_generator(kind):
+    m = mechanism()
+    rng, twin = kind(3), kind(3)
+    for bad in (np.array([0.5, np.nan]), np.array([np.inf]), np.zeros(0), pd.DataFrame({"a": [np.nan]})):
+        with pytest.raises(zil.SchemaError):
+            m.simulate(bad, rng)
+    assert np.array_equal(m.simulate(np.full(9, 0.5), rng).data, m.simulate(np.full(9, 0.5), twin).data)
+    assert not np.array_equal(m.simulate(np.full(9, 0.5), rng).data, m.simulate(np.full(9, 0.5), kind(3)).data)
+
+
 @pytest.mark.parametrize("publish", PUBLISH)
 def test_refused_before_any_draw(publish, monkeypatch):
     def never(*_, **__):

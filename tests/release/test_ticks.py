@@ -12,10 +12,15 @@ from zil.release import ticks
 NAMES = ["a"]
 
 
-def to_ticks(values, g):
+def to_values(values, g, noise=0):
     out = np.empty_like(values)
-    ticks.Tiles(g).to_ticks(values, out)
+    ticks.Kernel(g).publish(values, np.full(values.shape, noise), out)
     return out
+
+
+def to_ticks(values, g):
+    """Published without noise, in ticks: whole numbers, and for powers of two without rounding."""
+    return np.rint(to_values(values, g) / g.tick)
 
 
 def grid(low, high, scale, resolution=None):
@@ -46,7 +51,7 @@ def test_values_end_on_the_lattice_inside_the_bounds(one, other, scale, values):
     g = grid(low, high, scale)
     tick = Fraction(float(g.tick[0]))
     assert Fraction(g.high[0]) - Fraction(g.low[0]) <= (Fraction(high) - Fraction(low)) / tick
-    got = to_ticks(np.array(values)[:, None], g)
+    got = to_values(np.array(values)[:, None], g) / g.tick  # exact
     assert (got == np.rint(got)).all()
     assert ((got >= g.low) & (got <= g.high)).all()
     for value, count in zip(values, got[:, 0].tolist(), strict=True):
@@ -57,12 +62,12 @@ def test_values_end_on_the_lattice_inside_the_bounds(one, other, scale, values):
 def test_whole_numbers_are_kept():
     g = grid(0, 100, 33.0)
     values = np.arange(101.0)[:, None]
-    assert (to_ticks(values.copy(), g) * g.tick == values).all()
+    assert (to_values(values, g) == values).all()
 
 
 def test_infinite_values_go_to_the_bounds():
     g = grid(0, 1, 1.0)
-    got = to_ticks(np.array([[np.inf], [-np.inf]]), g) * g.tick
+    got = to_values(np.array([[np.inf], [-np.inf]]), g)
     assert got.tolist() == [[1.0], [0.0]]
 
 
@@ -106,25 +111,31 @@ def test_resolution_forms():
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 7, 2000])
-def test_tiles_are_the_plain_formula(d):
+@pytest.mark.parametrize("resolution", [None, 0.01])
+def test_the_kernel_is_the_plain_formula(d, resolution):
     rng = np.random.default_rng()
     bounds = np.sort(rng.normal(size=(d, 2)), axis=1)
-    g = ticks.lattice(list(range(d)), bounds, rng.uniform(1, 9, d), [None] * d)
+    g = ticks.lattice(list(range(d)), bounds, rng.uniform(1, 9, d), [resolution] + [None] * (d - 1))
     values = rng.normal(size=(1500 // d + 3, d)) * 2
-    plain = np.rint(np.clip(values, g.low * g.tick, g.high * g.tick) / g.tick)
-    assert np.array_equal(to_ticks(values, g), plain)
-    out = plain + rng.uniform(-0.49, 0.49, plain.shape)
-    ticks.Tiles(g).to_values(out)
+    noise = rng.integers(-(2**40), 2**40, values.shape)
+    plain = np.rint(np.clip(values, g.low * g.tick, g.high * g.tick) / g.tick) + noise
+    out = np.empty_like(values)
+    ticks.Kernel(g).publish(values, noise, out)
     assert np.array_equal(out, plain * g.tick)
 
 
-def test_decimal_ticks_are_divided():
-    g = ticks.lattice([0, 1], np.array([[0, 1], [0, 1.0]]), np.array([1.0, 1.0]), [0.01, None])
-    values = np.random.default_rng().uniform(-0.2, 1.2, (999, 2))
-    assert np.array_equal(to_ticks(values, g), np.rint(np.clip(values, g.low * g.tick, g.high * g.tick) / g.tick))
+@pytest.mark.parametrize("scale", [1e-290, 3e-310 * 2**40, 1e-3, 1e280, 1e300])
+def test_ticks_of_any_size(scale):
+    """Powers of two beyond 2^-900 and 2^900 take the path with divisions."""
+    g = grid(-scale, scale, scale)
+    assert np.frexp(g.tick)[0] == 0.5
+    values = np.random.default_rng().uniform(-2, 2, (999, 1)) * scale
+    plain = np.rint(np.clip(values, g.low * g.tick, g.high * g.tick) / g.tick)
+    assert np.array_equal(to_values(values, g, 12345), (plain + 12345) * g.tick)
 
 
 def test_no_negative_zero():
-    out = np.array([[-0.0], [0.0]])
-    ticks.Tiles(grid(-1, 1, 1.0)).to_values(out)
-    assert not np.signbit(out).any()
+    g = grid(-1, 1, 1.0)
+    assert not np.signbit(to_values(np.array([[-0.0], [0.0], [-1e-30]]), g)).any()
+    g = grid(-1, 1, 1.0, 0.01)
+    assert not np.signbit(to_values(np.array([[-0.0], [0.0], [-1e-30]]), g)).any()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import json
 import os
 import secrets
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ class Mechanism:
             formulas.ratios(self._grid.high - self._grid.low, self._in_ticks),
         )
         self._target: dict[str, Any] | None = None
-        self._label: dict[str, Any] | None = None
+        self._label: str | None = None
 
     @property
     def bounds(self) -> Any:
@@ -154,11 +154,13 @@ class Mechanism:
         return self.tradeoff(unit).delta(epsilon)
 
     def _guarantees(self) -> dict[str, Any]:
+        """By unit and curve; computed once and kept as text, since the caller may write into his metadata."""
         if self._label is None:
             sharp = {unit: label.describe(self.tradeoff(unit)) for unit in UNITS}
             limit = {unit: label.describe(self.tradeoff(unit, False)) for unit in UNITS}
-            self._label = {unit: {"sharp": sharp[unit], "limit": limit[unit]} for unit in UNITS}
-        return self._label
+            self._label = json.dumps({unit: {"sharp": sharp[unit], "limit": limit[unit]} for unit in UNITS})
+        guarantees: dict[str, Any] = json.loads(self._label)
+        return guarantees
 
     def _metadata(
         self,
@@ -177,7 +179,7 @@ class Mechanism:
             zero_prob=self._zero_prob,
             target=self._target,
             shifts={unit: self.shift(unit) for unit in UNITS},
-            guarantees=copy.deepcopy(self._guarantees()),  # the caller may write into his metadata
+            guarantees=self._guarantees(),
             private=private,
             n_rows=n_rows,
             release_id=release_id,
@@ -202,10 +204,15 @@ class Mechanism:
     def _repr_html_(self) -> str:
         return report.html(self._metadata())
 
-    def _values(self, table: Any, names: Sequence[Any], missing: Any) -> FloatArray:
-        """The noised columns, (n, d), not to be written to; every refusal comes from here, before any draw."""
+    def _values(self, table: Any, names: Sequence[Any], missing: Any, look: bool = True) -> FloatArray:
+        """The noised columns, (n, d), not to be written to; every refusal comes from here, before any draw.
+
+        ``look=False`` may leave it to the caller to find nan and infinite entries.
+        """
         allow, fill = schema.missing_policy(missing, self._names, self._bounds)
-        values = _tables.to_float(table, names, allow_missing=fill is not None, allow_infinite=allow, copy=False)
+        values = _tables.to_float(
+            table, names, allow_missing=fill is not None, allow_infinite=allow, copy=False, look=look or allow
+        )
         if len(values) == 0:
             raise SchemaError("the table has no rows")
         return values if fill is None else np.where(np.isnan(values), fill, values)
@@ -264,14 +271,20 @@ class Mechanism:
         table
             As for `release`.
         rng : None, int, SeedSequence, Generator or BitGenerator
-            As numpy's ``default_rng``; not cryptographic.
+            As numpy's ``default_rng``; not cryptographic.  A refused table leaves a generator where it was.
         missing, n_threads
             As for `release`; the result does not depend on ``n_threads``.
         """
         names = schema.locate(self._names, self._by_name, _tables.column_names(table))
-        values = self._values(table, names, missing)
+        # the kernel sees nan and infinite entries in passing, which saves a pass; but by then a generator has moved on
+        look = _random.bit_generator(rng) is not None
+        values = self._values(table, names, missing, look)
         key = _random.resolve_key(rng)
-        published = rows.simulated(values, self._grid, self._in_ticks, self._zero_prob, key, n_threads=n_threads)
+        published, finite = rows.simulated(
+            values, self._grid, self._in_ticks, self._zero_prob, key, n_threads=n_threads
+        )
+        if not (look or finite):
+            self._values(table, names, missing)  # refuses, unless infinite entries are to be clipped
         return self._finish(table, names, published, private=False, missing=schema.policy_label(missing))
 
     def release_file(

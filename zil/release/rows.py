@@ -1,13 +1,11 @@
 """Rows through the mechanism: clip, move to ticks, add noise in ticks, turn into values.
 
-Design: batches of `sampler.BATCH_ROWS` rows pass through all steps while they are in cache; whole-table
-temporaries cost more than the noise itself (page faults).  A batch is the same work whoever does
-it, so the bytes do not depend on the number of threads.
+Design: one pass over the table, in blocks that stay in cache; whole-table temporaries cost more than the
+noise itself (page faults).  A block is the same work whoever does it, so the bytes do not depend on the
+number of threads.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -19,25 +17,6 @@ from zil.release import sampler, ticks
 from zil.release.keystream import Key
 
 BATCH_ROWS = sampler.BATCH_ROWS
-
-
-def _batches(
-    values: FloatArray, grid: ticks.Lattice, add_noise: Callable[[int, FloatArray], None], n_threads: int | None
-) -> FloatArray:
-    """``add_noise(batch, counts)`` adds the noise of one batch, in ticks, in place."""
-    tiles = ticks.Tiles(grid)
-    out = np.empty(values.shape)
-
-    def task(first: int, last: int) -> None:
-        for batch in range(first, last):
-            rows = slice(batch * BATCH_ROWS, (batch + 1) * BATCH_ROWS)
-            counts = out[rows]
-            tiles.to_ticks(values[rows], counts)
-            add_noise(batch, counts)
-            tiles.to_values(counts)
-
-    _threads.run_chunks(task, -(-len(values) // BATCH_ROWS), n_threads)
-    return out
 
 
 def certified(
@@ -54,15 +33,21 @@ def certified(
 
     ``scale`` (d,) is in ticks; ``first_row`` is the number of the first row within the release.
     """
-
     noise = sampler.TickNoise(key, scale, zero_prob)
+    lattice = ticks.Kernel(grid)
+    n, d = values.shape
+    out = np.empty((n, d))
 
-    def add_noise(batch: int, counts: FloatArray) -> None:
-        drawn = np.empty(counts.shape, np.int64)
-        noise.into(drawn, first_row + batch * BATCH_ROWS)
-        counts += drawn
+    def task(first: int, last: int) -> None:
+        drawn = np.empty((min(BATCH_ROWS, n), d), np.int64)
+        for start in range(first * BATCH_ROWS, min(last * BATCH_ROWS, n), BATCH_ROWS):
+            rows = slice(start, min(start + BATCH_ROWS, n))
+            counts = drawn[: rows.stop - start]
+            noise.into(counts, first_row + start)
+            lattice.publish(values[rows], counts, out[rows])
 
-    return _batches(values, grid, add_noise, n_threads)
+    _threads.run_chunks(task, -(-n // BATCH_ROWS), n_threads)
+    return out
 
 
 def simulated(
@@ -73,12 +58,14 @@ def simulated(
     key: StreamKey,
     *,
     n_threads: int | None = None,
-) -> FloatArray:
-    """The same law from the fast kernel; ``key`` is public."""
+) -> tuple[FloatArray, bool]:
+    """The same law from the fast kernel, and whether all ``values`` are finite; ``key`` is public."""
+    lattice = ticks.Kernel(grid)
+    out = np.empty(values.shape)
+    finite: list[bool] = []
 
-    def add_noise(batch: int, counts: FloatArray) -> None:
-        first = batch * BATCH_ROWS // sampling.CHUNK
-        last = first + -(-len(counts) // sampling.CHUNK)
-        sampling.add_noise(key, sampling.NOISE, zero_prob, scale, None, counts, counts, batch * BATCH_ROWS, first, last)
+    def task(first: int, last: int) -> None:
+        finite.append(lattice.simulate(values, key, zero_prob, scale, out, first, last))
 
-    return _batches(values, grid, add_noise, n_threads)
+    _threads.run_chunks(task, -(-len(values) // sampling.CHUNK), n_threads)
+    return out, all(finite)

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zil import _validate
 from zil._core import lattice as kernel
+from zil._random import Key as StreamKey
 from zil._validate import FloatArray
 
 FINE = 20  # ticks are near 2**-20 of the scale: error bound of the sampler against fineness
@@ -107,31 +109,38 @@ def _inside(low: float, high: float, tick: float) -> tuple[float, float]:
     return lowest, highest
 
 
-class Tiles:
-    """The lattice of one row repeated over a short run of rows, as the kernel wants it.
-
-    Design: against parameters tiled to about a thousand numbers the loop is the same for every d
-    and vectorises; the parameters stay in the first-level cache.
-    """
+class Kernel:
+    """The lattice as the compiled loops want it (src/c/lattice.h)."""
 
     def __init__(self, grid: Lattice) -> None:
-        rows = max(1, 1024 // len(grid.tick))
-        self._tick = np.tile(grid.tick, rows)
-        self._low = np.tile(grid.low * grid.tick, rows)
-        self._high = np.tile(grid.high * grid.tick, rows)
-        binary = bool((np.frexp(grid.tick)[0] == 0.5).all())
-        self._inverse = 1.0 / self._tick if binary else None  # exact, and faster than a division
+        fraction, exponent = np.frexp(grid.tick)
+        binary = bool(((fraction == 0.5) & (np.abs(exponent) <= 900)).all())
+        shift = 1.5 * 2.0**52 * grid.tick if binary else None
+        self._lattice = (grid.low * grid.tick, grid.high * grid.tick, grid.tick, shift)
 
-    def to_ticks(self, values: FloatArray, out: FloatArray) -> None:
-        """Clip ``values`` (n, d) and move them to ticks: whole numbers as float64 into ``out``.
+    def publish(self, values: FloatArray, noise: NDArray[np.int64], out: FloatArray) -> None:
+        """``values`` (n, d), clipped and moved to ticks, plus ``noise`` (n, d) in ticks, as values into ``out``.
 
-        Infinite entries become the bound on their side.
+        Infinite entries become the bound on their side.  There are no negative zeros, which would
+        tell a sign.
         """
-        kernel.to_ticks(self._low, self._high, self._tick, self._inverse, values, out)
+        kernel.publish(*self._lattice, values, noise, out)
 
-    def to_values(self, counts: FloatArray) -> None:
-        """Ticks (n, d), rounded, to values, in place; a negative zero, which would tell a sign, becomes zero."""
-        kernel.to_values(self._tick, counts)
+    def simulate(
+        self,
+        values: FloatArray,
+        key: StreamKey,
+        zero_prob: float,
+        scale: FloatArray,
+        out: FloatArray,
+        first_chunk: int,
+        last_chunk: int,
+    ) -> bool:
+        """The same for the rows of a range of chunks of `zil._core.sampling.CHUNK` rows, with noise from a stream.
+
+        ``scale`` (d,) is in ticks.  Answers whether all those values are finite.
+        """
+        return kernel.simulate(*self._lattice, values, key, zero_prob, scale, out, first_chunk, last_chunk)
 
 
 def effective_scale(scale: FloatArray, tick: FloatArray) -> FloatArray:
