@@ -165,3 +165,17 @@ def test_what_is_refused():
         zil.fit(losses.Mean("relu"), np.ones(5), x=[], noise=zil.Noise(0.1, 1.0), method="sl")
     with pytest.raises(ValueError, match="one number per row"):
         zil.fit(losses.Mean(lambda x: 1.0), np.ones(5), x=[])
+
+
+@pytest.mark.parametrize("method", ["naive", "dr", "rb"])
+@pytest.mark.parametrize("g", ["identity", "relu", ("indicator", 0.2, 0.7)], ids=str)
+def test_curvature_is_two(g, method):
+    """``(theta - g)^2`` has second derivative 2, and the terms of a correction weigh 1 together; by differences too."""
+    rng = np.random.default_rng()
+    weights = rng.uniform(0.5, 2.0, 40)
+    obj = zil.CorrectedLoss(
+        zil.losses.Mean(g), rng.random((40, 1)), noise=zil.Noise(0.4, 0.3), method=method, weights=weights
+    )
+    theta = np.array([0.3])
+    assert obj.hessian(theta) == pytest.approx(np.array([[2.0]]), rel=1e-12)
+    assert (obj.gradient(theta + 0.1) - obj.gradient(theta - 0.1)) / 0.2 == pytest.approx([2.0], rel=1e-9)

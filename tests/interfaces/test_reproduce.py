@@ -37,6 +37,13 @@ def test_naive_and_sl_are_off_where_the_paper_says_so():
             assert abs(row["bias"]) > 6 * row["bias_error"]
 
 
+def test_the_figure_shows_the_errors_of_the_tables():
+    """Tables 1 and S1 and figure 2 share their samples."""
+    runs = {name: reproduce(name, 2, 5, methods=["dr"], processes=1) for name in ("table1", "tableS1", "figure2")}
+    for name, sizes in (("table1", slice(0, 2)), ("tableS1", slice(2, 6))):
+        assert np.array_equal(runs[name].errors, runs["figure2"].errors[:, :, sizes])
+
+
 def test_table2_small():
     result = reproduce("table2", 3, 1, methods=["oracle", "naive", "sdr"], processes=1)
     rows = {(row["setting"], row["n"], row["estimator"]): row for row in result.rows}

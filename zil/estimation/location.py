@@ -164,3 +164,8 @@ class Mean(RowLoss):
             value += part.e * (t * t - 2.0 * t * first + second)
             score += 2.0 * part.e * (t - first)
         return value, score[:, None]
+
+    def hessian(self, part: Part, theta: FloatArray, objective: RowObjective) -> FloatArray:
+        rows = part.rows
+        total = rows.features.shape[1] if rows.weights is None else float(rows.weights.sum())
+        return np.array([[2.0 * (part.a + part.e) * total]])
