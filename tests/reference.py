@@ -3,6 +3,7 @@
 Over 400 lines because every truth lives in this one room, a heading per kernel.
 """
 
+import itertools
 import json
 from pathlib import Path
 
@@ -419,3 +420,41 @@ def sl_alpha_float(dim, c, t):
     share = np.where(x >= 0, tail, 1 - tail)
     area = np.log(2) + dim / 2 * np.log(np.pi) - special.gammaln(dim / 2)
     return float((weight * np.exp(area + (dim - 1) * np.log(a) + log_g(a)) * share).sum())
+
+
+# Kinked losses with a ridge
+
+
+def subgradient_gap(design, y, tau, ridge, theta, meet=1e-9):
+    """Distance of 0 from the subdifferential of ``mean check_tau(y - design theta) + ridge/2 |slopes|^2``.
+
+    Rows with a residual below ``meet`` may take any slope in ``[tau - 1, tau]``: bounded least squares.
+    """
+    residual = y - design @ theta
+    held = np.abs(residual) < meet
+    gradient = -(design[~held] * np.where(residual[~held] > 0, tau, tau - 1.0)[:, None]).sum(axis=0) / len(y)
+    gradient += ridge * np.append(0.0, theta[1:])
+    scale = np.abs(design).mean(axis=0)
+    if held.any():
+        rows = -design[held].T / len(y) / scale[:, None]
+        found = optimize.lsq_linear(rows, -gradient / scale, (tau - 1.0, tau), method="bvls", tol=1e-15)
+        return np.abs(rows @ found.x + gradient / scale).max()
+    return np.abs(gradient / scale).max()
+
+
+def line_minima(value, kinks, low, high):
+    """All local minima on [low, high] of a function that is smooth between the given kinks."""
+    edges = np.unique(np.concatenate([[low, high], kinks[(kinks > low) & (kinks < high)]]))
+    at = np.array([value(t) for t in edges])
+    found = [t for k, t in enumerate(edges[1:-1], 1) if _rises(value, edges, at, k)]
+    for a, b in itertools.pairwise(edges):
+        best = optimize.minimize_scalar(value, bounds=(a, b), method="bounded", options={"xatol": 1e-13 * (1 + abs(b))})
+        if a + 1e-4 * (b - a) < best.x < b - 1e-4 * (b - a) and best.fun < min(value(a), value(b)):
+            found.append(best.x)
+    return np.array(sorted(found))
+
+
+def _rises(value, edges, at, k):
+    """Whether the function rises on both sides of edge k."""
+    step = 1e-3 * min(edges[k] - edges[k - 1], edges[k + 1] - edges[k])
+    return value(edges[k] - step) >= at[k] and value(edges[k] + step) >= at[k]

@@ -68,7 +68,8 @@ def fit(
         Public bounds of the noised columns; default: those of the release.  Needed by "optimal", and used for the
         standard errors of kinked losses.
     start : array-like of shape (p,), optional
-        Default: the naive fit.
+        Default: the naive fit.  The result is never higher than the start, by the corrected objective itself, "optimal"
+        apart (it minimises no single objective); a start outside the box is moved into it first.
     box : (low, high), optional
         Numbers or arrays of shape (p,): the search stays inside; a point on the box is never called converged.
         Default: 50 natural units per standard deviation of a column.

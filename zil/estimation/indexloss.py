@@ -80,6 +80,30 @@ class Loss:
     def check_method(self, method: str, noised_response: bool) -> None:
         """Refuse a method that the loss does not allow (ValueError), beyond the need for two derivatives."""
 
+    def kinks(self, y: FloatArray) -> FloatArray:
+        """Where the loss has kinks, as values of the index, shape (kinks of a row, n); for ``kinked`` losses."""
+        k = self.affine
+        return np.asarray(-(k[0] + k[1] * y) / (k[2] + k[3] * y))[None]
+
+    def sides(self, kinks: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Slope by eta just below and just above each kink, shapes (kinks of a row, n)."""
+        slope = self.affine[2] + self.affine[3] * y + 0.0 * kinks
+        up, down = self.constants
+        return np.where(slope > 0.0, -down * slope, up * slope), np.where(slope > 0.0, up * slope, -down * slope)
+
+    def branch(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Loss and slope by eta away from kinks, in numpy."""
+        k = self.affine
+        slope = k[2] + k[3] * y
+        t = k[0] + k[1] * y + slope * eta
+        up, down = self.constants
+        return np.where(t > 0.0, up * t, -down * t), slope * np.where(t > 0.0, up, -down)
+
+    def bend(self, eta: FloatArray, y: FloatArray) -> FloatArray | None:
+        """Second derivative by eta between kinks; None: zero."""
+        del eta, y
+        return None
+
     def undefined(self, q: float) -> str:
         """Why the corrected loss has no expectation at squared index noise ``q``; "" if it has one."""
         del q

@@ -203,7 +203,7 @@ class IndexObjective:
         return float(sums[0] + 0.5 * penalty @ theta), sums[1:] + penalty
 
     def penalty(self, theta: FloatArray) -> FloatArray:
-        """Gradient of the ridge term."""
+        """Gradient of the ridge term, shape (p,)."""
         penalty = self.ridge * np.asarray(theta, dtype=np.float64)
         if self.intercept:
             penalty[0] = 0.0

@@ -25,6 +25,7 @@ from zil.estimation.objective import IndexObjective, Part
 
 # An edge is a descent direction if its slope is below -TOLERANCE times the kink of its row.
 TOLERANCE = 1e-7
+ENDLESS = "the objective falls without end"
 
 
 @dataclass
@@ -197,7 +198,7 @@ def _first_vertex(kinks: _Kinks, z: FloatArray, weights: list[FloatArray]) -> tu
             points = _breakpoints(kinks, arguments, weights, direction, active)
             found = _line_search(kinks, z, direction, 0.0, points)
         if found is None:
-            return "the objective falls without end"
+            return ENDLESS
         z = z + found[0] * direction
         active = np.append(active, found[1])
     return z, active
@@ -261,7 +262,7 @@ def vertex_descent(
         points = _breakpoints(kinks, arguments, weights, direction, active)
         found = _line_search(kinks, z, direction, float(slopes[best]), points)
         if found is None:
-            message = "the objective falls without end"
+            message = ENDLESS
             break
         pivots += 1
         z = z + found[0] * direction

@@ -8,7 +8,11 @@ a point a minimum only if its Hessian is positive definite inside the box.
 * Smooth losses: trust-region Newton with the exact Hessian; p is small, so the step comes from one
   eigendecomposition and handles indefinite Hessians exactly.
 * Kinked losses (quantile, absolute, hinge): the same Newton on a Laplace-smoothed objective while
-  the smoothing shrinks, then descent over vertices (polish.py) to an exact local minimum.
+  the smoothing shrinks, then descent to an exact local minimum: over vertices (polish.py), or by active sets
+  (activeset.py) where minima need not be vertices (a ridge) or the search must stay in a box.
+
+The result is never higher than the start, both measured by the objective itself: the smoothing of a kinked loss may
+leave a start in a good local minimum for a worse one, then the descent begins at the start instead.
 
 Design: scipy's trust-exact solves the same subproblem, but its stopping rule is an absolute
 gradient norm and it knows no box; L-BFGS-B stops on relative changes that depend on units
@@ -23,7 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from zil._validate import FloatArray
-from zil.estimation import polish
+from zil.estimation import activeset, polish
 from zil.estimation.indexloss import Asymptote, Squared
 from zil.estimation.objective import IndexObjective, Part
 
@@ -32,6 +36,10 @@ MAX_ITERATIONS = 200
 BOX_RADIUS = 50.0
 # A Newton step below this many natural units is taken and ends the iteration (the error squares).
 STEP_TOLERANCE = 1e-7
+# Values closer than this share of their size are the same: sums of many terms are not more exact.
+SAME = 1e-13
+# Values and slopes whose squares would overflow are infinite.
+HUGE = 1e140
 
 
 @dataclass(frozen=True)
@@ -143,6 +151,13 @@ class Box:
             return _reach(z, step, -self.radius, self.radius)
         return _reach(coords.theta(z), coords.theta(step), self.low, self.high)
 
+    def inside(self, coords: Coordinates, z: FloatArray) -> bool:
+        """Whether the point is inside and not on an edge."""
+        if self.low is None or self.high is None:
+            return bool((np.abs(z) < self.radius).all())
+        theta = coords.theta(z)
+        return bool(((theta > self.low) & (theta < self.high)).all())
+
 
 def _reach(point: FloatArray, step: FloatArray, low: FloatArray | float, high: FloatArray | float) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -150,14 +165,20 @@ def _reach(point: FloatArray, step: FloatArray, low: FloatArray | float, high: F
     return float(min(1.0, max(0.0, room.min())))
 
 
+def _finite(objective: IndexObjective, theta: FloatArray) -> tuple[float, FloatArray]:
+    value, gradient = objective.value_gradient(theta)
+    huge = not max(abs(value), float(np.abs(gradient).max(initial=0.0))) < HUGE  # nan too
+    return (math.inf if huge else value), gradient
+
+
 def newton(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: Box, tolerance: float) -> Solution:
     """Trust-region Newton from ``z``; the value never rises."""
     to_theta = coords.matrix
     radius = 2.0 * coords.unit
-    value, gradient = objective.value_gradient(to_theta @ z)
+    value, gradient = _finite(objective, to_theta @ z)
     if not math.isfinite(value):
         reason = objective.undefined(to_theta @ z) or "the objective is not finite at the start"
-        return Solution(to_theta @ z, value, 0, False, reason)
+        return Solution(to_theta @ z, objective.value_gradient(to_theta @ z)[0], 0, False, reason)
     blocked = 0
     for iteration in range(1, MAX_ITERATIONS + 1):
         hessian = to_theta.T @ objective.hessian(to_theta @ z) @ to_theta
@@ -170,7 +191,7 @@ def newton(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: B
             size = float(np.abs(step).max(initial=0.0))
             share = box.reach(coords, z, step)
             trial = z + share * step
-            new_value, new_gradient = objective.value_gradient(to_theta @ trial)
+            new_value, new_gradient = _finite(objective, to_theta @ trial)
             if interior and share == 1.0 and size <= tolerance * scale:
                 if new_value <= value + 1e-12 * max(abs(value), abs(change)):
                     z, value = trial, min(value, new_value)
@@ -220,7 +241,7 @@ def minimise(
     ----------
     objective : IndexObjective
     start : (p,) array, optional
-        Default: the minimum of ``naive``, else 0.
+        Default: the minimum of ``naive``, else 0.  Moved into a declared box; the result is not higher than it.
     box : (low, high), optional
         Bounds on theta, in the user's units.
     naive : IndexObjective, optional
@@ -237,11 +258,7 @@ def minimise(
         not found to be unbounded below.
     """
     coords = coordinates(objective)
-    limits = Box(None, None, BOX_RADIUS * coords.unit + _offset(objective))
-    if objective.loss.free:  # nothing is known of the size of a parameter
-        limits = Box(None, None, 1e3 * (1.0 + (0.0 if start is None else float(np.abs(start).max(initial=0.0)))))
-    if box is not None:
-        limits = Box(box[0], box[1], math.inf)
+    given = start is not None
     if start is None:
         z = np.zeros(objective.n_params)
         if objective.intercept and coords.unit != 1.0 and objective.parts[0].rows.response is not None:
@@ -250,11 +267,19 @@ def minimise(
             z = coords.z(minimise(naive, box=box).theta)
     else:
         z = coords.z(np.asarray(start, dtype=np.float64))
+    radius = BOX_RADIUS * coords.unit + _offset(objective)
+    if objective.loss.free:  # nothing is known of the size of a parameter
+        radius = 1e3 * (1.0 + (float(np.abs(z).max(initial=0.0)) if given else 0.0))
     if box is not None:
+        limits = Box(box[0], box[1], math.inf)
         z = coords.z(np.clip(coords.theta(z), box[0], box[1]))
-    elif np.abs(z).max(initial=0.0) >= limits.radius:  # a naive fit that itself ran away
-        z = np.zeros(objective.n_params)
-    if start is None and not objective.defined(coords.theta(z)):
+    else:
+        if given:  # wherever it is, the search goes on from there
+            radius = max(radius, 2.0 * float(np.abs(z).max(initial=0.0)))
+        elif np.abs(z).max(initial=0.0) >= radius:  # a naive fit that itself ran away
+            z = np.zeros(objective.n_params)
+        limits = Box(None, None, radius)
+    if not given and not objective.defined(coords.theta(z)):
         z = np.zeros(objective.n_params)
     if objective.loss.kinked and not smooth:
         solution = _kinked(objective, coords, z, limits, exact)
@@ -277,39 +302,72 @@ def _offset(objective: IndexObjective) -> float:
 
 
 def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: Box, exact: bool) -> Solution:
-    """Smoothing continuation, then exact vertices."""
+    """Smoothing continuation, then exact minima; never higher than the start."""
     n = objective.n_rows
-    # vertices take over when about 4 p rows are left within the smoothing; with a ridge there are no vertices
-    last = max(1e-6, min(0.05, 4.0 * objective.n_params / n)) if objective.ridge == 0.0 else 1e-3
-    last = coords.unit * (last if exact else 0.1)
+    start = coords.theta(z)
+    # the exact descent takes over when about 4 p rows are left within the smoothing
+    last = coords.unit * max(1e-6, min(0.05, 4.0 * objective.n_params / n)) * (1.0 if exact else 0.1)
     width, n_iter = 0.5 * coords.unit, 0
     stages: list[FloatArray] = []
     while True:
         solution = newton(objective.smoothed(width), coords, z, box, 1e-3 * width / coords.unit)
         n_iter += solution.n_iter
-        if solution.message.startswith("box reached"):
+        blocked = solution.message.startswith("box reached")
+        if blocked and box.low is None:  # far out: it ran away
             break
-        stages.append(solution.theta)
-        z = coords.z(solution.theta)
+        if not blocked:  # a declared box may be smaller than the smoothing
+            stages.append(solution.theta)
+            z = coords.z(solution.theta)
         if width <= last:
             break
         width = max(last, 0.25 * width)
-    value = objective.value_gradient(solution.theta)[0]
-    if solution.message.startswith("box reached") or objective.ridge > 0.0 or not exact:
-        return replace(solution, value=value, n_iter=n_iter)
-    convex = all(part.a >= 0.0 and part.e >= 0.0 for part in objective.parts)
-    best: Solution | None = None
-    # a difference of convex functions has many vertices that are local minima: keep the lowest of a few
-    for point in stages[-1:] if convex else stages[:-4:-1]:
-        theta, value, pivots, optimal, message = polish.vertex_descent(objective, point, coords.matrix)
-        n_iter += pivots
-        if best is None or (value < best.value and optimal >= best.converged):
-            best = Solution(theta, value, 0, optimal, message)
-        if not optimal and message.startswith("the objective falls"):
-            best = Solution(theta, value, 0, False, message)
+    solution = replace(solution, value=objective.value_gradient(solution.theta)[0], n_iter=n_iter)
+    if not exact:
+        return solution
+    found: list[Solution] = []
+    if blocked and box.low is None:
+        found.append(solution)
+    else:
+        convex = all(part.a >= 0.0 and part.e >= 0.0 for part in objective.parts)
+        # a difference of convex functions has many local minima: keep the lowest of a few
+        for point in (stages[-1:] if convex else stages[:-4:-1]) or [start]:
+            found.append(_descend(objective, coords, point, box))
+            if found[-1].message.startswith(polish.ENDLESS):
+                break
+    best = found[-1] if found[-1].message.startswith(polish.ENDLESS) else _lowest(found)
+    value = objective.value_gradient(start)[0]
+    for descent in (_descend, _active):
+        if best.value <= value + SAME * (abs(value) + coords.unit):
             break
-    assert best is not None
-    return replace(best, n_iter=n_iter)
+        best = descent(objective, coords, start, box)
+        found.append(best)
+    if best.value > value:  # kinks that meet are told apart to 1e-9 of the unit
+        best = replace(
+            best, theta=start, value=value, converged=best.converged and best.value - value <= 1e-8 * coords.unit
+        )
+    return replace(best, n_iter=n_iter + sum(one.n_iter for one in found))
+
+
+def _lowest(found: list[Solution]) -> Solution:
+    """The lowest minimum, or the lowest point if none is a minimum."""
+    minima = [one for one in found if one.converged]
+    return min(minima or found, key=lambda one: one.value)
+
+
+def _descend(objective: IndexObjective, coords: Coordinates, theta: FloatArray, box: Box) -> Solution:
+    """The local minimum below a point inside the box."""
+    if objective.ridge == 0.0:
+        point, value, steps, optimal, message = polish.vertex_descent(objective, theta, coords.matrix)
+        if box.inside(coords, coords.z(point)):
+            return Solution(point, value, steps, optimal, message)
+    return _active(objective, coords, theta, box)
+
+
+def _active(objective: IndexObjective, coords: Coordinates, theta: FloatArray, box: Box) -> Solution:
+    def reach(z: FloatArray, step: FloatArray) -> float:
+        return box.reach(coords, z, step)
+
+    return Solution(*activeset.descend(objective, theta, coords.matrix, coords.unit, reach))
 
 
 def recession(objective: IndexObjective) -> IndexObjective | None:
