@@ -17,6 +17,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from zil._core import finite
 from zil._validate import FloatArray, SchemaError
 
 Name = Hashable
@@ -184,10 +185,8 @@ def _array_to_float(
         out = np.where(mask, np.nan, out)
     elif not look:
         return out
-    # all is well if the sum is finite (a sum that overflows leads to the full look)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if mask is None and math.isfinite(float(out.sum())):
-            return out
+    if mask is None and finite.all_finite(out.reshape(-1)):
+        return out
     for k, name in enumerate(wanted):
         missing = mask is not None and bool(mask[:, k].any())
         _check_entries(out[:, k], missing, name, what, allow_missing, allow_infinite)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "finite.h"
 #include "isa.h"
 
 /* Parameters of d columns: bounds and step.  Where every tick is a power of two (from 2^-900 to 2^900),
@@ -66,27 +67,27 @@ static inline zil_tiles zil_tiles_of(const zil_lattice *lattice, long d, double 
  *
  * Powers of two: everything is scaled by the tick, which changes no digit, and the two products go. */
 VM_INLINE int zil_lattice_run(long n, const zil_tiles *tiles, const double *x, const double *noise,
-                               const int64_t *whole, double *out) {
+                              const int64_t *whole, double *out) {
     const double *low = tiles->low, *high = tiles->high, *tick = tiles->tick, *shift = tiles->shift;
-    uint64_t seen = 0; /* bits of 0 x: an exponent only if x is nan or infinite */
+    uint64_t seen = 0;
     for (long start = 0; start < n; start += tiles->len) {
         const long size = n - start < tiles->len ? n - start : tiles->len;
         const double *from = x + start;
         double *restrict to = out + start;
         if (shift)
             for (long i = 0; i < size; i++) {
-                seen |= vm_bits(0.0 * from[i]);
+                seen |= zil_not_finite(from[i]);
                 double z = whole ? zil_whole(whole[start + i]) : noise[start + i];
                 to[i] = zil_to_tick(zil_to_tick(zil_clip(from[i], low[i], high[i]), shift[i]) + z * tick[i], shift[i]);
             }
         else
             for (long i = 0; i < size; i++) {
-                seen |= vm_bits(0.0 * from[i]);
+                seen |= zil_not_finite(from[i]);
                 double z = whole ? zil_whole(whole[start + i]) : noise[start + i];
                 to[i] = zil_nearest(zil_nearest(zil_clip(from[i], low[i], high[i]) / tick[i]) + z) * tick[i];
             }
     }
-    return (seen & 0x7fffffffffffffffULL) == 0;
+    return seen == 0;
 }
 
 #endif /* ZIL_ISA */

@@ -13,7 +13,7 @@ def log_alpha(dim, c, t, isa=-1):
     t = np.atleast_1d(np.asarray(t, dtype=float))
     value, error = np.empty_like(t), np.empty_like(t)
     tradeoff.tail(dim, c, t, value, error, isa)
-    assert (error < 1e-12).all()
+    assert (error < 1.01e-12).all()  # halving stops below 1e-6, whose square, and rounding, is the estimate
     return value
 
 
