@@ -57,9 +57,10 @@ def test_smooth_and_decreasing_across_all_regimes(dim):
 
 
 def test_order_of_the_questions_does_not_matter():
+    """Up to the error of the two answers; the largest of 3000 trials was 2.5e-12."""
     t = 10 ** np.random.default_rng().uniform(-2, 1.2, 300)
     np.testing.assert_allclose(
-        log_alpha(6, 1.0, t), log_alpha(6, 1.0, np.sort(t))[np.argsort(np.argsort(t))], rtol=1e-12
+        log_alpha(6, 1.0, t), log_alpha(6, 1.0, np.sort(t))[np.argsort(np.argsort(t))], rtol=1e-11
     )
 
 
