@@ -177,11 +177,13 @@ KILL = """
 import os, sys
 import zil
 from zil.release import streaming
-left = int(sys.argv[1])
+where = sys.argv[1]  # how many steps to go, or the name of the last one
+left = int(where) if where.isdecimal() else None
 def step(name):
     global left
-    left -= 1
-    if left < 0:
+    if left is not None:
+        left -= 1
+    if name == where or (left is not None and left < 0):
         os._exit(9)
 streaming.step = step
 zil.Mechanism({"a": (0, 1)}, zero_prob=0.2, scale=1.0).release_file(*sys.argv[2:4], ledger=sys.argv[4], batch_rows=2)
@@ -202,4 +204,32 @@ def test_killed_processes(tmp_path):
     assert len(seen) >= 3
     assert all(final.startswith(block) for block in seen)
     assert final in seen
-    assert os.listdir(tmp_path).count("out.csv") == 1
+    assert sorted(os.listdir(tmp_path)) == ["book", "in.csv", "out.csv", "out.csv.json"]
+
+
+def test_killed_while_the_metadata_is_written(tmp_path):
+    """What lies beside the destination then is found and used up by the next run, or removed if that one refuses."""
+    src, book, target = source(tmp_path / "in.csv"), tmp_path / "book", tmp_path / "out.csv"
+    command = [sys.executable, "-P", "-c", KILL, "metadata begun", str(src), str(target), str(book)]
+    begun = [".out.csv.json.tmp", ".out.csv.tmp"]
+    for refuse in (True, False):
+        for _ in range(2):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == 9, done.stderr
+            assert sorted(p.name for p in tmp_path.glob(".*")) == begun
+        if refuse:
+            kept = src.read_bytes()
+
+            def change(name, kept=kept):
+                if name == "batch read":
+                    src.write_bytes(kept.replace(b"0.25", b"0.75"))
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(streaming, "step", change)
+                with pytest.raises(ValueError, match="the source changed"):
+                    MECHANISM.release_file(src, target, ledger=book, batch_rows=2)
+            assert list(tmp_path.glob(".*")) == []
+            src.write_bytes(kept)
+    MECHANISM.release_file(src, target, ledger=book, batch_rows=2)
+    assert sorted(os.listdir(tmp_path)) == ["book", "in.csv", "out.csv", "out.csv.json"]
+    assert zil.load(target).private

@@ -27,10 +27,20 @@ def released(frame):
 def test_plain_file_is_clean_unless_noise_is_given(frame, tmp_path, ending):
     path = tmp_path / f"plain.{ending}"
     frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
-    for noise in (None, zil.Noise(0.4, {"a": 0.1})):
+    clean = zil.Noise(1.0, 0.0)
+    for noise in (clean, zil.Noise(0.4, {"a": 0.1})):
         got = zil.fit("squared", path, y="y", noise=noise)
         assert got.params == pytest.approx(zil.fit("squared", frame, y="y", noise=noise).params, rel=1e-9)
-        assert got.method == ("naive" if noise is None else "rb")
+        assert got.method == ("naive" if noise is clean else "rb")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        got = zil.fit("squared", path, y="y")
+    assert got.params.tolist() == zil.fit("squared", path, y="y", noise=clean).params.tolist()
+    if ending == "csv":  # it may be a release whose metadata was left behind
+        assert "plain.csv.json is missing, so its rows are taken for clean" in str(caught[0].message)
+        assert caught[0].filename == __file__
+    else:
+        assert not caught
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

@@ -119,7 +119,8 @@ def test_release(run, raw, tmp_path):
     file.write_text(good(run(*CALIBRATE, "--json")))
     one, two = tmp_path / "one.csv", tmp_path / "two.csv"
     first = json.loads(good(run("release", raw, one, "--mechanism", file, "--json")))
-    second = json.loads(good(run("release", raw, two, *BOUNDS, *TARGET, "--release-id", "two", "--json")))
+    bad(run("release", raw, two, *BOUNDS, *TARGET, "--release-id", "two", "--json"), "released before")
+    second = json.loads(good(run("release", raw, two, *BOUNDS, *TARGET, "--ledger", tmp_path / "other", "--json")))
     for metadata in (first, second):
         assert metadata["private"] is True
         assert metadata["n_rows"] == 500

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -30,7 +31,6 @@ def examples(tmp_path):
             yield MECHANISM.release_file(
                 tmp_path / f"in.{ending}",
                 tmp_path / f"twice.{ending}",
-                ledger=tmp_path / f"out.{ending}.ledger",
                 release_id="twice",
                 repeat=True,
             )
@@ -84,7 +84,8 @@ def test_registry_entry(tmp_path):
     assert deployment["basic"]["name"] == 'Visits: "all"'
     assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 0.1}
     assert deployment["privacy_loss"]["privacy_unit"].startswith("record")
-    assert deployment["deployment_model"]["model_name"] == "Local"
+    assert deployment["deployment_model"]["model_name"] == "Central"
+    assert deployment["privacy_loss"]["number_of_privacy_units"] == 2
     plain = zil.Mechanism({"a": (0, 1)}, zero_prob=0.05, scale=1e7)
     assert stated(plain.release(TABLE).registry_entry()) == {"epsilon": 1.0, "delta": plain.delta(1.0, "record")}
     with pytest.raises(ValueError, match="simulated"):
@@ -93,6 +94,48 @@ def test_registry_entry(tmp_path):
     both = stated(zil.Release(None, twice).registry_entry())
     assert both["epsilon"] == 1.0
     assert both["delta"] > 0.1
+
+
+FILLED = {
+    "name": "Visits", "curator": "Office", "curator_type": "Government", "description": "-", "intended_use": "-",
+    "region": "-", "sector": "Healthcare", "publication_date": "2026-01-31", "author": "A. B.",
+}  # fmt: skip
+
+
+def registry_faults(text):
+    schema = json.loads((Path(__file__).parents[1] / "data" / "registry_schema.json").read_text())["schema"]
+    check = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+    return {error.json_path.rsplit(".", 1)[-1] for error in check.iter_errors(yaml.safe_load(text))}
+
+
+def test_registry_entries_pass_the_registrys_own_schema(tmp_path):
+    for meta in (m for m in examples(tmp_path) if m["private"]):
+        release = zil.Release(None, meta)
+        assert registry_faults(release.registry_entry(**FILLED)) == set()
+        assert registry_faults(release.registry_entry(**FILLED, model="Local")) == set()
+        # what only the publisher knows and did not say is what the registry asks for
+        assert registry_faults(release.registry_entry()) == {"data_curator_type", "publication_date"}
+    attribute = zil.calibrate([(0, 1)] * 3, advantage=0.3, zero_prob=0.1, unit="attribute").release(np.zeros((5, 3)))
+    loss = yaml.safe_load(attribute.registry_entry())["deployment"]["privacy_loss"]
+    assert loss["number_of_privacy_units"] == 15
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "error"),
+    [
+        ("curator_type", "Agency", ValueError),
+        ("sector", "Retail", ValueError),
+        ("model", "Shuffle", ValueError),
+        ("publication_date", "31.1.2026", ValueError),
+        ("publication_date", "20260131", ValueError),
+        ("publication_date", "2026-02-30", ValueError),
+        ("name", 3, TypeError),
+        ("owner", "Office", TypeError),
+    ],
+)
+def test_registry_values_are_checked(field, value, error):
+    with pytest.raises(error, match=field):
+        MECHANISM.release(TABLE).registry_entry(**{field: value})
 
 
 def stated(text):

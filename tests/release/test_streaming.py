@@ -105,7 +105,7 @@ def test_the_batch_size_changes_nothing(ending, tmp_path, monkeypatch):
     results = set()
     for size in (1, 7, 128, 1000):
         dst = tmp_path / f"out{size}.{ending}"
-        M.release_file(src, dst, batch_rows=size, n_threads=2)
+        M.release_file(src, dst, ledger=tmp_path / str(size), batch_rows=size, n_threads=2)
         results.add(content(dst))
     assert len(results) == 1
 
@@ -137,7 +137,7 @@ def test_progress(files, capsys):
     told = []
     M.release_file(src, dst, batch_rows=100, progress=lambda done, total: told.append((done, total)))
     assert told == [(100, 300), (200, 300), (300, 300)]
-    M.release_file(src, dst.with_name("x" + dst.name), progress=True)
+    M.release_file(src, dst.with_name("x" + dst.name), ledger=src.with_name("other"), progress=True)
     assert "300 of 300 rows" in capsys.readouterr().err
 
 
@@ -253,6 +253,55 @@ def test_done_means_done(files, tmp_path):
         M.release_file(src, dst, ledger=book)
 
 
+def test_one_source_has_one_ledger_wherever_it_is_published(files):
+    src, dst = files
+    M.release_file(src, dst)
+    assert stat.S_IMODE(src.with_name(f"{src.name}.ledger").stat().st_mode) == 0o600
+    with pytest.raises(ValueError, match="were released before"):
+        M.release_file(src, dst.with_name(f"b{dst.suffix}"))
+    with pytest.raises(ValueError, match="were released before"):
+        zil.Mechanism({"a": (0, 1)}, zero_prob=0, scale=1).release_file(src, dst.with_name(f"c{dst.suffix}"))
+
+
+def test_a_release_is_not_written_over(files, tmp_path):
+    """Neither one of this ledger nor one of another, nor one made in memory: none could be made again."""
+    src, dst = files
+    M.release_file(src, dst)
+    other = write(frame(first=3), tmp_path / f"other{src.suffix}")
+    in_memory = tmp_path / f"memory{src.suffix}"
+    M.release(frame()).save(in_memory)
+    for target in (dst, in_memory):
+        kept = content(target)
+        with pytest.raises(ValueError, match="dst holds another release"):
+            M.release_file(other, target)
+        assert content(target) == kept
+    src.with_name(f"{src.name}.ledger").unlink()  # nor does a lost ledger lead to a second copy
+    with pytest.raises(ValueError, match="dst holds another release"):
+        M.release_file(src, dst)
+    plain = write(frame(first=9), tmp_path / f"plain{src.suffix}")
+    M.simulate(frame()).save(in_memory)
+    for target in (plain, in_memory):
+        M.release_file(other, target, ledger=tmp_path / target.stem)
+        assert zil.load(target).private
+
+
+def test_a_folder_that_takes_no_ledger(files, monkeypatch):
+    src, dst = files
+    real = os.open
+
+    def locked(path, *rest):
+        if str(path).endswith(".ledger"):
+            raise PermissionError(13, "denied")
+        return real(path, *rest)
+
+    monkeypatch.setattr("os.open", locked)
+    with pytest.raises(PermissionError, match="say with ledger= where"):
+        M.release_file(src, dst)
+    with pytest.raises(PermissionError, match="denied"):
+        M.release_file(src, dst, ledger=src.with_name("mine.ledger"))
+    M.release_file(src, dst, ledger=src.with_name("mine"))
+
+
 def test_one_id_one_source_one_mechanism(files, tmp_path):
     src, dst = files
     book = tmp_path / "book"
@@ -303,6 +352,42 @@ def test_ledger_holds_no_value_and_no_key_afterwards(files, tmp_path, monkeypatc
     text = json.dumps(zil.load(dst).metadata)
     assert str(tmp_path) not in text
     assert key.hex() not in text
+
+
+KEEP = """
+import os, sys
+import zil
+from zil.release import streaming
+from zil.release.ledger import Ledger
+os.urandom = lambda count: bytes(range(100, 132))[:count]
+real, wipes = Ledger._wipe_journal, 0
+def wipe(self):
+    global wipes
+    wipes += 1
+    if wipes == 2:  # the first is that of the opening
+        os._exit(9)
+    real(self)
+if sys.argv[1] == "before":
+    Ledger._wipe_journal = wipe
+else:
+    streaming.step = lambda name: os._exit(9) if name == "done" else None
+zil.Mechanism({"a": (0, 1)}, zero_prob=0.2, scale=1.0).release_file(*sys.argv[2:4], ledger=sys.argv[4])
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_erased_key_is_not_in_the_journal(files, tmp_path, when):
+    """A process killed before or right after the journal is wiped; in the first case the next opening does it."""
+    src, dst = files
+    book, journal, key = tmp_path / "book", tmp_path / "book-journal", bytes(range(100, 132))
+    command = [sys.executable, "-P", "-c", KEEP, when, str(src), str(dst), str(book)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 9, done.stderr
+    assert key not in book.read_bytes()
+    assert (key in journal.read_bytes()) == (when == "before")  # SQLite leaves the old page there
+    with Ledger(book) as held:
+        assert [entry.state for entry in held.all()] == ["done"]
+    assert not any(journal.read_bytes())
 
 
 def test_ledger_in_use(files, tmp_path):

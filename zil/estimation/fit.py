@@ -270,7 +270,7 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
 
 def _open(source: Any, noise: Noise | None, bounds: Any) -> tuple[Any, Noise | None, Any]:
     """The table of a release with its noise and bounds; anything else stays as it is."""
-    opened = sources.read(source)
+    opened = sources.read(source, noise)
     if hasattr(opened, "noise") and hasattr(opened, "metadata"):
         noise = opened.noise if noise is None else noise
         bounds = opened.bounds if bounds is None else bounds

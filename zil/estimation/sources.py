@@ -7,6 +7,7 @@ then pair with responses, weights and second noises by position.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from zil.release import files
 from zil.release.published import Release, load
 
 
-def read(data: Any) -> Any:
+def read(data: Any, noise: Any = None) -> Any:
     """A release or a table in memory.
 
     Parameters
@@ -25,16 +26,28 @@ def read(data: Any) -> Any:
         A path (CSV or Parquet) or a list of Parquet paths; a dask DataFrame or Array; anything else is returned as it
         is.  A file with zil metadata becomes a ``Release``; one without is a plain table (pandas where it is
         installed, else pyarrow), clean unless ``noise=`` says otherwise.
+    noise
+        What the caller says about the noise.  None with a CSV file that has no metadata beside it is a warning:
+        a published file that was separated from its metadata looks like clean data.
 
     Raises
     ------
     SchemaError
         Files of a list that differ in columns or in the noise they declare, or a release changed after it was written.
     """
-    if isinstance(data, (str, os.PathLike)):
-        return _file(data)
-    if isinstance(data, (list, tuple)) and data and all(isinstance(item, (str, os.PathLike)) for item in data):
-        return _several([_file(path) for path in data])
+    single = isinstance(data, (str, os.PathLike))
+    paths = [data] if single else data
+    if isinstance(paths, (list, tuple)) and paths and all(isinstance(item, (str, os.PathLike)) for item in paths):
+        parts = [_file(path) for path in paths]
+        bare = [path for path in paths if files.file_format(path) == "csv" and not files.sidecar(path).exists()]
+        if bare and noise is None:
+            warnings.warn(
+                f"no metadata beside the CSV file: {files.sidecar(bare[0]).name} is missing, so its rows are taken for "
+                "clean; a published file needs it (noise=zil.Noise(1.0, 0.0) says that the data are clean)",
+                UserWarning,
+                stacklevel=5,  # the caller of zil.fit
+            )
+        return parts[0] if single else _several(parts)
     return computed(data)
 
 

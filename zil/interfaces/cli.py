@@ -290,7 +290,7 @@ def release(
     scale: Scale = None,
     resolution: Resolution = None,
     columns: Annotated[str | None, typer.Option(help="Columns to write, comma separated; all by default.")] = None,
-    ledger: Annotated[Path | None, typer.Option(help="Ledger of what was released; OUT.ledger by default.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="Ledger of what was released; IN.ledger by default.")] = None,
     release_id: Annotated[str | None, typer.Option(help="Name of this release in the ledger.")] = None,
     row_id: Annotated[str | None, typer.Option(help="Column that names the row: none is then released twice.")] = None,
     append: Annotated[bool, typer.Option("--append", help="Add rows whose id was never released.")] = False,

@@ -42,20 +42,28 @@ def sync_directory(path: Path) -> None:
         os.close(handle)
 
 
+def temporary(path: Path) -> Path:
+    """The temporary file of a path that has one writer at a time: what a crash left there, the next run overwrites."""
+    return path.with_name(f".{path.name}.tmp")
+
+
 @contextlib.contextmanager
-def atomic(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a temporary file beside ``path``; on success it is synced and renamed, else removed."""
+def atomic(path: str | os.PathLike[str], *, alone: bool = False) -> Iterator[IO[bytes]]:
+    """Open a temporary file beside ``path``; on success it is synced and renamed, else removed.
+
+    ``alone=True`` if nobody else writes this path: the name is then that of `temporary`, else one that nobody has.
+    """
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    begun = temporary(target) if alone else target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with open(temporary, "xb") as handle:
+        with open(begun, "wb" if alone else "xb") as handle:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
-        os.replace(temporary, target)
+        os.replace(begun, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+            os.unlink(begun)
         raise
     sync_directory(target.parent)
 

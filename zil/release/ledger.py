@@ -5,8 +5,14 @@ its state and, until the file is complete, its key.  Rows and sources appear onl
 whose key never leaves the ledger: who reads it learns neither values nor identifiers, but he
 could subtract the noise of a release that is still pending.  Keep it where the raw data is.
 
-Erasing a key overwrites it in the database file (``secure_delete``); what a file system or an SSD
-keeps of deleted blocks is beyond its reach.
+Erasing a key overwrites it where it stood: in the database file (``secure_delete``) and in the rollback
+journal, which keeps the pages as they were before.  If a crash comes between the two, the next
+opening of the ledger does the rest.  What a file system with snapshots or an SSD keeps of
+overwritten blocks is beyond its reach.
+
+Design: SQLite's own rollback journal and ``synchronous = FULL``, because the ledger must survive
+any crash; a journal in memory would never show the key but could lose the ledger, and a
+write-ahead log shows it longer.
 """
 
 from __future__ import annotations
@@ -40,6 +46,7 @@ CREATE TABLE IF NOT EXISTS rows (mac BLOB PRIMARY KEY, release TEXT NOT NULL) WI
 """
 VERSION = 1
 MAC_BYTES = 16
+BLOCK = bytes(1 << 20)
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,7 @@ class Ledger:
             self._db.close()
             raise ValueError(f"the ledger has version {found[0][0]}, this zil reads version {VERSION}")
         self._secret: bytes = found[0][1]
+        self._wipe_journal()
 
     def __enter__(self) -> Ledger:
         return self
@@ -120,6 +128,18 @@ class Ledger:
             self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
+
+    def _wipe_journal(self) -> None:
+        """Overwrite the rollback journal; between transactions SQLite reads its header alone, and that is 0."""
+        real = self.path.resolve()
+        journal = real.with_name(f"{real.name}-journal")
+        if not journal.exists():
+            return
+        with open(journal, "r+b", buffering=0) as handle:
+            left = os.fstat(handle.fileno()).st_size
+            while left > 0:
+                left -= handle.write(BLOCK[:left])
+            os.fsync(handle.fileno())
 
     def hasher(self, purpose: bytes) -> hashlib.blake2b:
         """A MAC under the ledger's secret, to be fed and finished by the caller."""
@@ -184,6 +204,7 @@ class Ledger:
         """The file has its name: erase the key."""
         with self.transaction():
             self._db.execute("UPDATE releases SET state = 'done', key = NULL WHERE id = ?", (release_id,))
+        self._wipe_journal()
 
     def claim(self, macs: Sequence[bytes], release_id: str) -> tuple[int, bool]:
         """Give rows that nobody has to a release: how many, and whether some were its own already."""

@@ -313,8 +313,9 @@ class Mechanism:
         src, dst : path
             Both ``.csv`` or both ``.parquet``; metadata goes into the footer, or beside a CSV file as ``.json``.
         ledger : path, optional
-            SQLite file, made with mode 0600; by default ``dst`` with ``.ledger`` added.  Keep it
-            with the raw data: until a release is done it holds the release's key.
+            SQLite file, made with mode 0600; by default ``src`` with ``.ledger`` added, so that it lies
+            with the raw data: it is as secret as they are.  One ledger must serve all releases of one
+            data set: name it where the data lie in several files, or in one that changes its name.
         release_id : str, optional
             Name of the release in the ledger and the metadata; by default derived from the source
             and the mechanism.
@@ -345,7 +346,7 @@ class Mechanism:
             As for `release`; nothing was drawn then.
         ValueError
             A second release of the same rows, a release id used for other data, one path given
-            twice, or a source that changed while it was read.
+            twice, a destination that holds another release, or a source that changed while it was read.
 
         Warns
         -----

@@ -74,13 +74,19 @@ class Release:
         Parameters
         ----------
         **basic : str
-            What only the publisher knows: ``name``, ``curator``, ``description``, ``intended_use``,
-            ``region``, ``sector``, ``publication_date``.
+            What only the publisher knows: ``name``, ``curator``, ``curator_type`` (Government, Industry,
+            Nonprofit), ``description``, ``intended_use``, ``region``, ``sector`` (Technology, Healthcare,
+            Education, Government, Energy, Finance), ``publication_date`` (YYYY-MM-DD), ``author`` of
+            the entry, and ``model`` if it is "Local": each person noises the own row ("Central", the
+            default, is where one holder of all rows does).  What is missing stays empty, for you to fill in.
 
         Raises
         ------
         ValueError
-            The table was simulated: there is no deployment to register.
+            The table was simulated (there is no deployment to register), or a value that the registry
+            does not allow.
+        TypeError
+            A field that the registry has not.
         """
         if not self.private:
             raise ValueError("a simulated table is no deployment: it has no privacy guarantee to register")

@@ -1,9 +1,27 @@
-"""A release as an entry of the differential privacy deployments registry (YAML)."""
+"""A release as an entry of the differential privacy deployments registry (YAML).
+
+Names and allowed values are those of the registry's own schema (github.com/opendp/deployments-registry-data,
+``schemas/deployments-schema.yaml``, commit 057e5d8; ``tests/data/registry_schema.json`` has what is checked).
+"""
 
 from __future__ import annotations
 
+import datetime
 import json
+from collections.abc import Mapping
 from typing import Any
+
+from zil import _validate
+
+FIELDS = (
+    "name", "curator", "curator_type", "description", "intended_use", "region", "sector", "publication_date", "model",
+    "author",
+)  # fmt: skip
+CHOICES = {
+    "curator_type": ("Government", "Industry", "Nonprofit"),
+    "sector": ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
+    "model": ("Central", "Local"),
+}
 
 
 def _yaml(value: Any, indent: int = 0) -> str:
@@ -37,8 +55,44 @@ def _stated(metadata: dict[str, Any]) -> tuple[str, float, float]:
     return unit, epsilon, delta
 
 
+def _checked(basic: Mapping[str, str]) -> dict[str, str]:
+    """What the publisher says, with every field: "" where nothing is said."""
+    for name, value in basic.items():
+        if name not in FIELDS:
+            raise TypeError(f"a registry entry has no field {name!r}; there are {', '.join(FIELDS)}")
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a text, got {type(value).__name__}")
+        if name in CHOICES:
+            _validate.choice(name, value, CHOICES[name])
+    date = basic.get("publication_date")
+    if date is not None:
+        try:
+            good = datetime.date.fromisoformat(date).isoformat() == date
+        except ValueError:
+            good = False
+        if not good:
+            raise ValueError(f"publication_date must be a day as YYYY-MM-DD, got {date!r}")
+    return {**dict.fromkeys(FIELDS, ""), **basic}
+
+
+TRUST = {
+    "Central": "Who holds the table sees all rows and noises each by itself; who reads it is not trusted.",
+    "Local": "Each person noises the own row before it leaves; nobody else is trusted.",
+}
+
+
 def entry(metadata: dict[str, Any], **basic: str) -> str:
-    """YAML text; what only the publisher knows (name, curator, purpose) is left empty or comes from ``basic``."""
+    """YAML text; what only the publisher knows comes from ``basic`` (`FIELDS`) or is left empty.
+
+    Required fields that are empty do not pass the registry's check: they are for the publisher to fill in.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An unknown field, a value that the registry does not allow, a date that is none.
+    """
+    said = _checked(basic)
+    model = said["model"] or "Central"  # in the registry's words "Local" is where the curator never sees the rows
     unit, epsilon, delta = _stated(metadata)
     names = ", ".join(str(column["name"]) for column in metadata["columns"])
     scales = "; ".join(
@@ -57,14 +111,14 @@ def entry(metadata: dict[str, Any], **basic: str) -> str:
         "url_slug": f"zil-{metadata['release_id']}",
         "deployment": {
             "basic": {
-                "name": basic.get("name", ""),
-                "data_curators": [{"data_curator_name": basic.get("curator", ""), "data_curator_type": ""}],
-                "description": basic.get("description", ""),
-                "intended_use": basic.get("intended_use", ""),
-                "data_product_type": "Microdata",
-                "data_product_region": basic.get("region", ""),
-                "data_product_sector": basic.get("sector", ""),
-                "publication_date": basic.get("publication_date", ""),
+                "name": said["name"],
+                "data_curators": [{"data_curator_name": said["curator"], "data_curator_type": said["curator_type"]}],
+                "description": said["description"],
+                "intended_use": said["intended_use"],
+                "data_product_type": "Dataset",
+                "data_product_region": said["region"],
+                **({"data_product_sector": said["sector"]} if said["sector"] else {}),
+                "publication_date": said["publication_date"],
             },
             "dp_variant": {
                 "variant_name": "Approximate DP",
@@ -74,7 +128,8 @@ def entry(metadata: dict[str, Any], **basic: str) -> str:
             "privacy_loss": {
                 "privacy_unit": f"{unit} ({what} changes)",
                 "privacy_unit_details": f"shift c = {metadata['shift'][unit]:.6g} in units of the noise",
-                "number_of_privacy_units": 1,
+                "number_of_privacy_units": metadata["n_rows"]
+                * (len(metadata["columns"]) if unit == "attribute" else 1),
                 "privacy_parameters": {"epsilon": epsilon, "delta": delta},
                 "privacy_parameters_details": (
                     f"delta includes the probability {metadata['zero_prob']:g} that a row is published unchanged "
@@ -83,11 +138,11 @@ def entry(metadata: dict[str, Any], **basic: str) -> str:
                 ),
             },
             "deployment_model": {
-                "model_name": "Local",
-                "model_name_details": "Every row is noised by itself.",
-                "trust_assumptions": "Who runs the release sees the rows; who reads it is not trusted.",
+                "model_name": model,
+                "model_name_details": "A local randomiser: no row's noise depends on another row.",
+                "trust_assumptions": TRUST[model],
                 "actors": "",
-                "release_type": "One release",
+                "release_type": "Many releases" if "repeat" in metadata else "One release",
                 "data_source_type": "Static",
                 "access_type": "Non-interactive",
             },
@@ -100,7 +155,7 @@ def entry(metadata: dict[str, Any], **basic: str) -> str:
                 "utility": "",
                 "additional_information": "",
             },
-            "administrative": {"status": "Draft", "registry_authors": [""], "tier": 3},
+            "administrative": {"status": "Draft", "registry_authors": [said["author"]], "tier": 3},
         },
     }
     return _yaml(content) + "\n"

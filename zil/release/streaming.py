@@ -18,6 +18,7 @@ source changed in between.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -103,14 +104,20 @@ def release_file(
         raise ValueError("src and dst must both be CSV or both be Parquet")
     if not source.exists():
         raise FileNotFoundError(f"no such file: {source}")
-    book = Path(ledger) if ledger is not None else target.with_name(f"{target.name}.ledger")
+    book = Path(ledger) if ledger is not None else source.with_name(f"{source.name}.ledger")
     _distinct(source, target, book)
     if append and row_id is None:
         raise ValueError("append needs row_id: only rows that were never released are taken")
     if release_id is not None and not (isinstance(release_id, str) and release_id):
         raise ValueError("release_id must be a text that is not empty")
     form = (CsvForm if ending == "csv" else ParquetForm)(source, plan.locate, columns, row_id)
-    with Ledger(book) as held:
+    try:
+        held = Ledger(book)
+    except OSError as error:
+        if ledger is not None or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        raise PermissionError("the ledger cannot be written beside src; say with ledger= where it may lie") from None
+    with held:
         return _Run(plan, form, held, target, size, append, repeat, row_id, progress).run(release_id)
 
 
@@ -192,8 +199,8 @@ class _Run:
                     "these rows were released before: a second copy weakens the guarantee "
                     "(repeat=True with its own release_id publishes it anyway)"
                 )
-            if not self.append and self.target.exists() and self.book.of_file(_sha256(self.target)):
-                raise ValueError("dst holds another release of this ledger, which could not be made again")
+            if not self.append and self._holds_release():
+                raise ValueError("dst holds another release, which could not be made again: choose another name")
             self.book.rename_rows(provisional, release_id)
             base, before = self._base()
             taken = fresh if self.append else count
@@ -232,6 +239,17 @@ class _Run:
     def _macs(self, ids: list[bytes]) -> list[bytes]:
         return [self.book.mac(b"row", value) for value in ids]
 
+    def _holds_release(self) -> bool:
+        """Whether writing to the destination would destroy a release, of this ledger or of another."""
+        if not self.target.exists():
+            return False
+        if self.book.of_file(_sha256(self.target)) is not None:
+            return True
+        try:
+            return bool(self._existing()["private"])
+        except (SchemaError, FileNotFoundError):  # not a file of zil's, or no longer what was published
+            return False
+
     def _base(self) -> tuple[str | None, int]:
         """Digest and rows of the file to append to."""
         if not self.append or not self.target.exists():
@@ -251,22 +269,23 @@ class _Run:
         old = self.target if entry.base is not None else None
         if old is not None and (not old.exists() or _sha256(old) != entry.base):
             raise ValueError("the file to append to was changed since the release began")
-        temporary = self.target.with_name(f".{self.target.name}.tmp")
+        temporary, beside = files.temporary(self.target), files.sidecar(self.target)
         try:
             with open(temporary, "wb") as handle:
                 result = self._copy(entry, key, handle, old)
                 handle.flush()
                 os.fsync(handle.fileno())
         except Exception:  # a refusal, not a crash: leave nothing that could be taken for a release
-            temporary.unlink(missing_ok=True)
+            for begun in (temporary, files.temporary(beside)):
+                begun.unlink(missing_ok=True)
             raise
         step("temporary written")
         self.book.written(entry.id, _sha256(temporary))
         step("digest noted")
         if isinstance(self.form, CsvForm):
-            beside = files.sidecar(self.target)
-            with files.atomic(beside) as handle:
+            with files.atomic(beside, alone=True) as handle:
                 handle.write(facts.dumps(result).encode("utf-8"))
+                step("metadata begun")
             step("metadata in place")
         os.replace(temporary, self.target)
         step("renamed")
@@ -307,7 +326,10 @@ class _Run:
     def _finished(self, entry: Entry) -> dict[str, Any]:
         """The published file of a release that is done, possibly with rows appended since."""
         if not self.target.exists():
-            raise ValueError("this release is done and its key was erased: bring back the file that was published")
+            raise ValueError(
+                "these rows were released before and the key was erased: bring back the file that was published "
+                "(repeat=True with its own release_id publishes a second copy)"
+            )
         found = self.book.of_file(_sha256(self.target))
         while found is not None and found.id != entry.id:
             found = None if found.base is None else self.book.of_file(found.base)
