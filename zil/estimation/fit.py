@@ -222,7 +222,7 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
     sample, objective, solution, method = made.sample, estimate.objective, estimate.solution, made.method
     p, n = objective.n_params, objective.n_rows
     converged, message = solution.converged, solution.message
-    covariance = np.full((p, p), np.nan)
+    covariance, doubt = np.full((p, p), np.nan), ""
     remarks = list(estimate.notes)
     if sample.noised and method != "naive":
         q = objective.index_noise(solution.theta)
@@ -240,7 +240,11 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
             )
             remarks.append(note)
         else:
-            covariance = inference.sandwich(*estimate.pieces()) * (n / (n - p) if cov == "hc1" else 1.0)
+            scores, smooth = estimate.pieces()
+            hessian = smooth.hessian(solution.theta)
+            covariance = inference.sandwich(scores, hessian) * (n / (n - p) if cov == "hc1" else 1.0)
+            if np.isfinite(covariance).all() and sample.noised and method != "naive":
+                doubt = inference.small_sample(smooth, solution.theta, hessian, covariance)
         if cov != "bootstrap" and not np.isfinite(covariance).all():
             converged, message = False, "the Hessian is not positive definite: the sample is too small for this noise"
     if not converged:
@@ -248,6 +252,8 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
         covariance = np.full((p, p), np.nan)
     if method == "naive" and sample.noised:
         remarks.append("naive: the noise is ignored, so these estimates are not consistent")
+    if doubt and converged:
+        remarks.append(f"SMALL SAMPLE for this noise: {doubt}; intervals may cover more or less than they say")
     back = made.back(p)
     return Fit(
         params=back @ solution.theta,
@@ -265,6 +271,7 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
         classes=sample.classes,
         cov_type=cov,
         notes=tuple(remarks),
+        small_sample=bool(doubt),
     )
 
 

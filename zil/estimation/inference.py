@@ -23,6 +23,11 @@ from zil.estimation.losses import Loss
 from zil.estimation.objective import IndexObjective
 
 
+# Beyond these a sample is called small.
+LARGE_INDEX_ERROR = 0.15
+LARGE_CURVATURE_ERROR = 0.1
+
+
 def hall_sheather(n: float, tau: float) -> float:
     """Hall-Sheather bandwidth on the probability scale for the tau-quantile, at level 0.05.
 
@@ -83,36 +88,66 @@ def effective_rows(objective: IndexObjective, theta: FloatArray, width: float) -
     return objective.n_rows * density / (4.0 * width * variance) if density > 0.0 else 1.0
 
 
-def kernel_reach(objective: IndexObjective, theta: FloatArray, covariance: FloatArray) -> float:
-    """1.3 times the sampling error of the index, root mean square over rows: a kernel for the Hessian at an estimate
-    has to be wider, or it measures how well the rows were fitted."""
-    part = objective.parts[0]
-    features = part.rows.features
+def index_error(objective: IndexObjective, covariance: FloatArray) -> float:
+    """Sampling error of the index under an estimate's covariance, root mean square over the rows of the first part."""
+    features = objective.parts[0].rows.features
     one = int(objective.intercept)
     slopes = covariance[one:, one:]
-    return 1.3 * float(np.sqrt(np.einsum("ji,jk,ki->i", features, slopes, features).mean()))
+    return float(np.sqrt(np.einsum("ji,jk,ki->i", features, slopes, features).mean()))
 
 
-def curvature(objective: IndexObjective, theta: FloatArray) -> FloatArray:
-    """Estimate of V, shape (p, p), from the objective itself.
+def kernel_reach(objective: IndexObjective, covariance: FloatArray) -> float:
+    """Narrowest kernel for a Hessian at an estimate: 1.3 times the sampling error of the index.  A narrower one would
+    measure how well the rows were fitted."""
+    return 1.3 * index_error(objective, covariance)
+
+
+def curved(objective: IndexObjective, theta: FloatArray) -> IndexObjective:
+    """The objective itself, or a kinked one smoothed by a kernel: its Hessian at ``theta`` estimates V.
 
     For a kinked loss the estimate is minimised over the same rows that it measures, so at a narrow kernel it is far
     too large (a factor 3 to 7 for DR at scale 1 to 2): the kernel is widened to the sampling error of the index.
     """
     if not objective.loss.kinked:
-        return objective.hessian(theta)
+        return objective
     width = kernel_width(objective, theta)
     if all(part.a >= 0.0 and part.e >= 0.0 for part in objective.parts):
-        return objective.smoothed(width).hessian(theta)
+        return objective.smoothed(width)
     scores = objective.scores(theta)
     wide = max(width, 0.5 * _spread(objective, theta))
     for _ in range(2):
-        hessian = objective.smoothed(wide).hessian(theta)
-        covariance = sandwich(scores, hessian)
+        covariance = sandwich(scores, objective.smoothed(wide).hessian(theta))
         if not np.isfinite(covariance).all():
-            return hessian
-        wide = max(width, kernel_reach(objective, theta, covariance))
-    return objective.smoothed(wide).hessian(theta)
+            break
+        wide = max(width, kernel_reach(objective, covariance))
+    return objective.smoothed(wide)
+
+
+def curvature_error(smooth: IndexObjective, theta: FloatArray, hessian: FloatArray, covariance: FloatArray) -> float:
+    """Relative standard error of the estimated curvature, in the direction in which it is weakest.
+
+    Row curvatures are differences of row scores over a thousandth of a standard error.
+    """
+    scale = np.sqrt(np.diag(hessian))
+    weakest = np.linalg.eigh(hessian / np.outer(scale, scale))[1][:, 0] / scale
+    weakest /= math.sqrt(float(weakest @ np.linalg.solve(covariance, weakest)))
+    step = 1e-3 * weakest
+    rows = (smooth.scores(theta + step) - smooth.scores(theta - step)) @ weakest / 2e-3
+    return float(rows.std() / math.sqrt(len(rows)) / (weakest @ hessian @ weakest))
+
+
+def small_sample(smooth: IndexObjective, theta: FloatArray, hessian: FloatArray, covariance: FloatArray) -> str:
+    """Why the asymptotic law is in doubt; "" where it is not.
+
+    It takes the curvature for known and constant over a few standard errors.  The limits are where simulated coverage
+    leaves 93.5 to 96.5 % (docs/coverage.md).
+    """
+    if smooth.loss.kinked:
+        share = index_error(smooth, covariance) / max(_spread(smooth, theta), 1e-300)
+        if share > LARGE_INDEX_ERROR:
+            return f"the sampling error of the index is {share:.2f} of the spread of the residuals or margins"
+    error = curvature_error(smooth, theta, hessian, covariance)
+    return f"the curvature is known to {100.0 * error:.0f} % only" if error > LARGE_CURVATURE_ERROR else ""
 
 
 def row_scores(objective: IndexObjective, theta: FloatArray) -> FloatArray:
@@ -179,6 +214,8 @@ class Fit:
         The two labels of a classifier; the second is the event.
     notes : tuple of str
         What a reader should know (methods that are not consistent, weights of truncation levels, ...).
+    small_sample : bool
+        The sample is small for this noise: intervals may cover more or less than they say; a note gives the reason.
     """
 
     params: FloatArray
@@ -196,6 +233,7 @@ class Fit:
     classes: tuple[Any, ...] | None = None
     cov_type: str = "sandwich"
     notes: tuple[str, ...] = field(default=())
+    small_sample: bool = False
 
     @property
     def bse(self) -> FloatArray:
@@ -315,6 +353,7 @@ class Fit:
             "pvalues": self.pvalues.tolist(),
             "covariance": self.covariance.tolist(),
             "notes": list(self.notes),
+            "small_sample": self.small_sample,
         }
 
     def _rows(self) -> list[tuple[str, ...]]:

@@ -25,11 +25,14 @@ Limits = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a plan came to.  ``pieces()`` answers the joint row scores (n, p) and the curvature (p, p)."""
+    """What a plan came to.
+
+    ``pieces()`` answers the joint row scores (n, p) and the smooth objective whose Hessian is the curvature.
+    """
 
     objective: IndexObjective
     solution: Solution
-    pieces: Callable[[], tuple[FloatArray, FloatArray]]
+    pieces: Callable[[], tuple[FloatArray, IndexObjective]]
     notes: tuple[str, ...] = ()
 
 
@@ -109,16 +112,16 @@ class Plan:
             truncated = versions.draw(plain, atom, sample.scale, sample.scale_y, self.public, copies, self.rng)
         if used == "optimal" and truncated is not None:
             best = support.fit(truncated, start=self.start, naive=naive, box=self.limits)
-            return Estimate(objective, best.solution, lambda: (best.scores, best.hessian), best.notes())
+            return Estimate(objective, best.solution, lambda: (best.scores, best.smooth), best.notes())
         first = None if objective is naive else naive
         solution = solve.minimise(objective, start=self.start, box=self.limits, naive=first)
 
-        def pieces() -> tuple[FloatArray, FloatArray]:
+        def pieces() -> tuple[FloatArray, IndexObjective]:
             scores = inference.row_scores(objective, solution.theta)
             if truncated is None or used == "naive":
-                return scores, inference.curvature(objective, solution.theta)
+                return scores, inference.curved(objective, solution.theta)
             # V is the same for every corrected version: take the one with the least noise
-            return scores, support.box_curvature(truncated, solution.theta, scores)
+            return scores, support.box_curved(truncated, solution.theta, scores)
 
         return Estimate(objective, solution, pieces)
 

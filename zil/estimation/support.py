@@ -29,21 +29,26 @@ MAX_STEPS = 15
 TOLERANCE = 1e-4
 
 
-def curvature(objects: Versions, theta: FloatArray, weights: FloatArray, width: float | None = None) -> FloatArray:
-    """Estimate of V from the versions: every level has the same expected Hessian.
+def curved(objects: Versions, theta: FloatArray, weights: FloatArray, width: float | None = None) -> IndexObjective:
+    """The weighted objective, smooth: its Hessian estimates V (every level has the same expected Hessian).
 
     The kernel of a kinked loss is widened while the estimate is not positive definite (a rare group of rows).
     """
     objective = objects.combined(weights)
     if not objective.loss.kinked:
-        return objective.hessian(theta)
+        return objective
     width = kernel_width(objects, theta) if width is None else width
     for _ in range(5):
-        hessian = objective.smoothed(width).hessian(theta)
-        if positive(hessian):
+        smooth = objective.smoothed(width)
+        if positive(smooth.hessian(theta)):
             break
         width *= 1.5
-    return hessian
+    return smooth
+
+
+def curvature(objects: Versions, theta: FloatArray, weights: FloatArray, width: float | None = None) -> FloatArray:
+    """Estimate of V from the weighted objective."""
+    return curved(objects, theta, weights, width).hessian(theta)
 
 
 def kernel_width(objects: Versions, theta: FloatArray) -> float:
@@ -53,11 +58,12 @@ def kernel_width(objects: Versions, theta: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class Optimal:
-    """What the optimal method found: the solution, its combined scores and curvature, the weights of the levels."""
+    """What the optimal method found: the solution, its combined scores, the smooth objective whose Hessian is V, the
+    weights of the levels."""
 
     solution: Solution
     scores: FloatArray
-    hessian: FloatArray
+    smooth: IndexObjective
     weights: FloatArray
 
     def notes(self) -> tuple[str, ...]:
@@ -71,8 +77,8 @@ class Optimal:
         return (f"weights of the truncation levels: {shares}",)
 
 
-def box_curvature(objects: Versions, theta: FloatArray, scores: FloatArray) -> FloatArray:
-    """V of a kinked loss from the version truncated to the box itself, the one with the least noise.
+def box_curved(objects: Versions, theta: FloatArray, scores: FloatArray) -> IndexObjective:
+    """A kinked objective truncated to the box itself, the version with the least noise: its Hessian estimates V.
 
     ``scores`` (n, p) are those of the estimate.  The kernel follows Hall and Sheather with the *effective* number of
     rows, and is no narrower than the sampling error of the index: the noise makes the estimate of V vary (and an
@@ -82,12 +88,12 @@ def box_curvature(objects: Versions, theta: FloatArray, scores: FloatArray) -> F
     alone = np.eye(len(LEVELS))[-1]
     width = inference.kernel_width(box, theta)
     width = inference.kernel_width(box, theta, inference.effective_rows(box, theta, width))
-    hessian = curvature(objects, theta, alone, width)
-    covariance = inference.sandwich(scores, hessian)
+    smooth = curved(objects, theta, alone, width)
+    covariance = inference.sandwich(scores, smooth.hessian(theta))
     if not np.isfinite(covariance).all():
-        return hessian
-    wide = inference.kernel_reach(box, theta, covariance)
-    return curvature(objects, theta, alone, wide) if wide > width else hessian
+        return smooth
+    wide = inference.kernel_reach(box, covariance)
+    return curved(objects, theta, alone, wide) if wide > width else smooth
 
 
 def pilot(objects: Versions, start: Solution | None, naive: IndexObjective | None, box: object) -> Solution:
@@ -118,7 +124,7 @@ def fit(
     theta, n_iter = first.theta, first.n_iter
     p = objects.plain.n_params
     weights = pilot_weights(objects)
-    nothing = Optimal(first, np.full((objects.plain.n_rows, p), np.nan), np.full((p, p), np.nan), weights)
+    nothing = Optimal(first, np.full((objects.plain.n_rows, p), np.nan), objects.plain, weights)
     if not first.converged:
         return nothing
     # kinked scores jump as theta moves; half a kernel width (a bias of order n^(-2/3)) makes the equation smooth
@@ -141,13 +147,12 @@ def fit(
     if refined is not None and (box is None or ((refined[0] > box[0]) & (refined[0] < box[1])).all()):
         theta, scores, steps = refined
         n_iter += steps
+    final = curved(objects, theta, weights)
     if objects.plain.loss.kinked:
-        final = box_curvature(objects, theta, scores)
-        hessian = final if positive(final) else curvature(objects, theta, weights)
-    else:
-        hessian = curvature(objects, theta, weights)
+        box_final = box_curved(objects, theta, scores)
+        final = box_final if positive(box_final.hessian(theta)) else final
     value = objective.value_gradient(theta)[0]
-    return Optimal(Solution(theta, value, n_iter, True, "converged"), scores, hessian, weights)
+    return Optimal(Solution(theta, value, n_iter, True, "converged"), scores, final, weights)
 
 
 def pilot_weights(objects: Versions) -> FloatArray:
