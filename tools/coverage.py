@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Do 95 % intervals cover?  Simulates the paper's regression designs and writes docs/coverage.md.
+"""Do 95 % intervals cover?  Simulates the paper's regression designs and prints a table of docs/coverage.md.
 
-    python tools/coverage.py --repetitions 400 --designs median logistic --out docs/coverage.md
+    python tools/coverage.py --repetitions 2000 --designs quantile:0.9 hinge --methods rb optimal --out table.md
 
-n = 20000, six columns on [-1, 1], zero_prob = .2, scale 1 (half the width of a column).  Every repetition draws
+n = 20000 unless given, six columns on [-1, 1], zero_prob = .2, scale 1 (half the width of a column) unless given.  Every repetition draws
 new original rows, a new release and a new second noise.  A fit that does not converge gives no interval; such
 runs are counted beside the coverage, and the coverage is that of the intervals which were given.
 """
@@ -29,14 +29,14 @@ def methods_of(name: str) -> tuple[str, ...]:
 
 
 def repetition(name: str, methods: tuple[str, ...], n: int, scale: float, rng: np.random.Generator) -> Any:
-    """Estimates and standard errors, shape (methods, 2, p); nan where a fit did not converge."""
+    """Estimates, standard errors and the small-sample flag, shape (methods, 3, p); nan where a fit did not converge."""
     plan = simulation.design(name)
     fits = simulation.estimates(plan, n, [scale], methods, rng)
-    out = np.full((len(methods), 2, len(plan.truth)), np.nan)
+    out = np.full((len(methods), 3, len(plan.truth)), np.nan)
     for k, method in enumerate(methods):
         fit = fits[scale, method]
         if fit.converged:
-            out[k] = fit.params, fit.bse
+            out[k] = fit.params, fit.bse, np.full(len(plan.truth), fit.small_sample)
     return out
 
 
@@ -46,7 +46,7 @@ def describe(name: str, methods: tuple[str, ...], draws: np.ndarray) -> list[str
     one = len(truth) - simulation.DIM
     lines = []
     for k, method in enumerate(methods):
-        params, bse = draws[:, k, 0], draws[:, k, 1]
+        params, bse, small = draws[:, k, 0], draws[:, k, 1], draws[:, k, 2, 0]
         given = np.isfinite(bse).all(axis=1)
         error = params[given] - truth
         covered = np.abs(error) <= Z * bse[given]
@@ -59,20 +59,16 @@ def describe(name: str, methods: tuple[str, ...], draws: np.ndarray) -> list[str
         lines.append(
             f"| {name} | {method} | {100 * per_run.mean():.1f} | {100 * per_run.std(ddof=1) / np.sqrt(runs):.1f} "
             f"| {each.min():.1f} - {each.max():.1f} | {start} | {rmse:.4f} | {bse[given][:, one:].mean() / spread:.3f} "
-            f"| {len(draws) - runs} |"
+            f"| {100 * small[given].mean():.0f} | {100 * (1 - runs / len(draws)):.1f} |"
         )
     return lines
 
 
-HEADER = """# Coverage of 95 % intervals
+HEADER = """
+{runs} runs each at n = {n}, `zero_prob` = {zero_prob}, scale {scale} on six columns with bounds [-1, 1]; seed {seed}.
 
-{runs} runs each at n = {n}, `zero_prob` = {zero_prob}, scale {scale} on six columns with bounds [-1, 1]; seed {seed};
-made by `tools/coverage.py`. "slopes" is the share of the 6 x {runs} intervals that contain the true slope, with its
-Monte Carlo error; "each slope" is the lowest and the highest of the six; "se ratio" is the mean standard error over
-the standard deviation of the estimates; "none" counts runs without a proper minimum, which give no interval.
-
-| design | method | slopes % | MC error | each slope % | intercept % | RMSE per slope | se ratio | none |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| design | method | slopes % | MC error | each slope % | intercept % | RMSE per slope | se ratio | small % | none % |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 """
 
 

@@ -240,11 +240,10 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
             )
             remarks.append(note)
         else:
-            scores, smooth = estimate.pieces()
-            hessian = smooth.hessian(solution.theta)
-            covariance = inference.sandwich(scores, hessian) * (n / (n - p) if cov == "hc1" else 1.0)
+            made_of = estimate.pieces()
+            covariance = inference.sandwich(made_of.scores, made_of.hessian) * (n / (n - p) if cov == "hc1" else 1.0)
             if np.isfinite(covariance).all() and sample.noised and method != "naive":
-                doubt = inference.small_sample(smooth, solution.theta, hessian, covariance)
+                doubt = inference.small_sample(made_of.smooth, solution.theta, made_of.hessian, covariance)
         if cov != "bootstrap" and not np.isfinite(covariance).all():
             converged, message = False, "the Hessian is not positive definite: the sample is too small for this noise"
     if not converged:

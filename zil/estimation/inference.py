@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,12 @@ from zil._validate import FloatArray
 from zil.estimation.losses import Loss
 from zil.estimation.objective import IndexObjective
 
-
 # Beyond these a sample is called small.
 LARGE_INDEX_ERROR = 0.15
-LARGE_CURVATURE_ERROR = 0.1
+# A kernel estimate of the curvature has an error of its own.
+LARGE_CURVATURE_ERROR = {"smooth": 0.05, "kinked": 0.15}
+# Parts of the sample that are left out in turn.
+FOLDS = 10
 
 
 def hall_sheather(n: float, tau: float) -> float:
@@ -123,6 +125,31 @@ def curved(objective: IndexObjective, theta: FloatArray) -> IndexObjective:
     return objective.smoothed(wide)
 
 
+def held_out_hessian(smooth: IndexObjective, theta: FloatArray, scores: FloatArray) -> FloatArray:
+    """Hessian of a smooth objective with every tenth of the rows taken at the estimate of the others.
+
+    Without it the estimate of V comes from the rows that were fitted and is too large: the minimiser looks for places
+    where the sample is more curved than its expectation (7 % at the .9 quantile of 20000 rows at scale 1; 1 % so).
+    The estimates of the others are one Newton step away: ``theta + V^-1 (sum of the left-out scores) / (rows kept)``.
+
+    ``scores`` (n, p) are those of the estimate.
+    """
+    n = len(scores)
+    fold = np.arange(n) % FOLDS
+    hessian, penalty = smooth.hessian(theta), smooth.penalty_curvature()
+    centred = scores - scores.mean(axis=0)
+    total = np.zeros_like(hessian)
+    for k in range(FOLDS):
+        out = fold == k
+        without = theta + np.linalg.solve(hessian, centred[out].sum(axis=0)) / (n - out.sum())
+        parts = [
+            replace(part, rows=part.rows.take(out if part.rows.index is None else out[part.rows.index]))
+            for part in smooth.parts
+        ]
+        total += replace(smooth, parts=tuple(parts)).hessian(without) - penalty
+    return total + penalty
+
+
 def curvature_error(smooth: IndexObjective, theta: FloatArray, hessian: FloatArray, covariance: FloatArray) -> float:
     """Relative standard error of the estimated curvature, in the direction in which it is weakest.
 
@@ -147,7 +174,8 @@ def small_sample(smooth: IndexObjective, theta: FloatArray, hessian: FloatArray,
         if share > LARGE_INDEX_ERROR:
             return f"the sampling error of the index is {share:.2f} of the spread of the residuals or margins"
     error = curvature_error(smooth, theta, hessian, covariance)
-    return f"the curvature is known to {100.0 * error:.0f} % only" if error > LARGE_CURVATURE_ERROR else ""
+    limit = LARGE_CURVATURE_ERROR["kinked" if smooth.loss.kinked else "smooth"]
+    return f"the curvature is known to {100.0 * error:.0f} % only" if error > limit else ""
 
 
 def row_scores(objective: IndexObjective, theta: FloatArray) -> FloatArray:

@@ -24,15 +24,24 @@ Limits = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
+class Pieces:
+    """Joint row scores (n, p), estimate of V (p, p), and the smooth objective behind the latter."""
+
+    scores: FloatArray
+    hessian: FloatArray
+    smooth: IndexObjective
+
+
+@dataclass(frozen=True)
 class Estimate:
     """What a plan came to.
 
-    ``pieces()`` answers the joint row scores (n, p) and the smooth objective whose Hessian is the curvature.
+    ``pieces()`` answers what the sandwich is made of.
     """
 
     objective: IndexObjective
     solution: Solution
-    pieces: Callable[[], tuple[FloatArray, IndexObjective]]
+    pieces: Callable[[], Pieces]
     notes: tuple[str, ...] = ()
 
 
@@ -112,16 +121,20 @@ class Plan:
             truncated = versions.draw(plain, atom, sample.scale, sample.scale_y, self.public, copies, self.rng)
         if used == "optimal" and truncated is not None:
             best = support.fit(truncated, start=self.start, naive=naive, box=self.limits)
-            return Estimate(objective, best.solution, lambda: (best.scores, best.smooth), best.notes())
+            return Estimate(
+                objective, best.solution, lambda: Pieces(best.scores, best.hessian(), best.smooth), best.notes()
+            )
         first = None if objective is naive else naive
         solution = solve.minimise(objective, start=self.start, box=self.limits, naive=first)
 
-        def pieces() -> tuple[FloatArray, IndexObjective]:
-            scores = inference.row_scores(objective, solution.theta)
+        def pieces() -> Pieces:
+            theta = solution.theta
+            scores = inference.row_scores(objective, theta)
             if truncated is None or used == "naive":
-                return scores, inference.curved(objective, solution.theta)
-            # V is the same for every corrected version: take the one with the least noise
-            return scores, support.box_curved(truncated, solution.theta, scores)
+                smooth = inference.curved(objective, theta)
+            else:  # V is the same for every corrected version: take the one with the least noise
+                smooth = support.box_curved(truncated, theta, scores)
+            return Pieces(scores, smooth.hessian(theta), smooth)
 
         return Estimate(objective, solution, pieces)
 

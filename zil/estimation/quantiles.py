@@ -145,8 +145,8 @@ def fit_quantiles(taus: Sequence[float], data: Any, **fit_arguments: Any) -> Qua
         estimate = made.estimate()
         fits.append(conclude(made, estimate, cov))
         if fits[-1].converged:
-            scores, smooth = estimate.pieces()
-            pieces.append(influence(scores, smooth.hessian(estimate.solution.theta)))
+            made_of = estimate.pieces()
+            pieces.append(influence(made_of.scores, made_of.hessian))
     p, n = len(fits[0].params), fits[0].nobs
     size = p * len(levels)
     covariance = np.full((size, size), np.nan)

@@ -66,6 +66,16 @@ class Optimal:
     smooth: IndexObjective
     weights: FloatArray
 
+    def hessian(self) -> FloatArray:
+        """Estimate of V.  For a kinked loss without the rows' own influence on the estimate; not for RB, whose errors
+        in samples of this size are smaller than the asymptotic law says."""
+        theta = self.solution.theta
+        plain = self.smooth.hessian(theta)
+        if not self.smooth.loss.kinked or not positive(plain):
+            return plain
+        held_out = inference.held_out_hessian(self.smooth, theta, self.scores)
+        return held_out if positive(held_out) else plain
+
     def notes(self) -> tuple[str, ...]:
         """Which levels carried the weight, for the reader of a summary."""
         if not self.solution.converged:
