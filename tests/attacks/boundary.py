@@ -1,9 +1,9 @@
 """Arbitrary arguments and tables through the Python boundary, from any source of choices.
 
-`attempt` builds a mechanism and publishes a table, both made of whatever the source chooses.  It is
+`attempt` builds a mechanism, publishes a table and simulates, all with whatever the source chooses.  It is
 used by hypothesis (tests/attacks/test_boundary.py) and by a coverage-guided fuzzer
 (tools/fuzz_boundary.py).  Allowed outcomes: a proper release, or one of the documented exceptions with
-a message that holds no cell of the table.
+a message that holds no cell of the table; `release` and `simulate` refuse in the same words.
 """
 
 import contextlib
@@ -126,13 +126,28 @@ def attempt(source):
         mechanism = zil.Mechanism(_bounds(source, names), **arguments)
     except REFUSALS:
         return "parameters refused"
+    release, refusal = _publish(lambda: mechanism.release(table, missing=missing))
+    twin, same = _publish(lambda: mechanism.simulate(table, 1, missing=missing))
+    assert refusal == same, f"release: {refusal}, simulate: {same}"
+    if release is None or twin is None:
+        return "table refused"
+    assert _bytes(table) == before, "the caller's table was changed"
+    for published in (release, twin):
+        _look(published, n, mechanism)
+    return "published"
+
+
+def _publish(call):
+    """What a call gives, or the words of its refusal, which show no cell."""
     try:
-        release = mechanism.release(table, missing=missing)
+        return call(), None
     except REFUSALS as error:
         text = "".join(traceback.format_exception_only(error)) + str(error.__cause__ or "")
         assert not any(repr(canary) in text or str(canary) in text for canary in CANARIES), text
-        return "table refused"
-    assert _bytes(table) == before, "the caller's table was changed"
+        return None, text
+
+
+def _look(release, n, mechanism):
     data = release.data
     assert len(data) == n
     if isinstance(data, np.ndarray):
@@ -143,4 +158,3 @@ def attempt(source):
         assert np.isfinite(column).all()
         assert (np.rint(column / tick) * tick == column).all(), "off the lattice"
     assert not any(str(canary) in str(release.metadata) for canary in CANARIES[2:])
-    return "published"
