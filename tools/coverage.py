@@ -4,8 +4,8 @@
     python tools/coverage.py --repetitions 2000 --designs quantile:0.9 hinge --methods rb optimal --out table.md
 
 n = 20000 and scale 1 (half the width of a column) unless given, six columns on [-1, 1], zero_prob = .2.  Every
-repetition draws new original rows, a new release and a new second noise.  A fit that does not converge gives no interval; such
-runs are counted beside the coverage, and the coverage is that of the intervals which were given.
+repetition draws new original rows, a new release and a new second noise.  A fit that does not converge gives no
+interval; such runs are counted beside the coverage, and the coverage is that of the intervals which were given.
 """
 
 from __future__ import annotations

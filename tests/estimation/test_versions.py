@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import zil
-from zil.estimation import inference, losses, versions
+from zil.estimation import losses, versions
 from zil.privacy.doubling import double
 
 P0, SCALE, COPIES = 0.3, 0.8, 3
@@ -123,16 +123,3 @@ def test_ridge_is_part_of_the_last_steps(monkeypatch):
     expected = -np.linalg.solve(hessian, ridge * np.r_[0.0, plain.params[1:]])
     assert moved[1:] == pytest.approx(expected[1:], rel=0.25)
     assert (np.abs(expected) < plain.bse).all()
-
-
-def test_effective_rows():
-    """About n without noise, far fewer with it (false alarm: the ratio has a standard deviation of 2 %)."""
-    loss = losses.Quantile(0.5)
-    x1, y, _ = design(loss, 20_000)
-    theta = np.array([0.3, 1.0, -0.7])
-    naive = zil.CorrectedLoss(loss, x1, y, noise=zil.Noise(P0, SCALE), method="naive")._objective
-    noisy = zil.CorrectedLoss(loss, x1, y, noise=zil.Noise(P0, SCALE), method="dr")._objective
-    width = inference.kernel_width(naive, theta)
-    clean = inference.effective_rows(naive, theta, width) / 20_000
-    assert 0.8 < clean < 1.3
-    assert inference.effective_rows(noisy, theta, width) / 20_000 < 0.25 * clean
