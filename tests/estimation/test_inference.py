@@ -53,8 +53,8 @@ def test_held_out_hessian_undoes_the_search_for_curvature():
     """Median regression through 40 samples of 2000 rows, no noise in x, kernel of a tenth of the spread.
 
     The curvature of the expected loss is ``phi(0) E x x'`` smoothed, known here.  The held-out estimate has its mean
-    within 7 standard errors (and a per cent for the kernel's truth at finite error); that of the plain one is further up (paired, the difference has a t of 39 degrees of
-    freedom above 7).
+    within 7 standard errors (and a per cent for the estimate's own error); that of the plain one is further up
+    (paired, the difference has a t of 39 degrees of freedom above 7).
     """
     rng = np.random.default_rng()
     loss, width = losses.Quantile(0.5), 0.1
