@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zil.release import ticks
+from zil.release import sampler, ticks
 
 NAMES = ["a"]
 
@@ -86,6 +86,16 @@ def test_bounds_far_from_zero():
         grid(1e18, 1e18 + 1024, 10.0)
     with pytest.raises(ValueError, match="too far"):
         grid(0, 1e15, 8.0, 1e-3)
+
+
+def test_resolution_too_fine_for_the_sampler():
+    """Refused where the mechanism is made: `release` must find nothing more to refuse once it has drawn a key."""
+    for resolution in (2.0**-44, 5e-14, 1e-300, 5e-324):
+        with pytest.raises(ValueError, match=r"column 'a': a resolution of .* is too fine for scale 1,"):
+            grid(0, 1, 1.0, resolution)
+    for resolution in (np.nextafter(2.0**-44, 1), 6e-14):
+        g = grid(0, 1, 1.0, resolution)
+        sampler.draw_ticks(bytes(32), 1, [sampler.scale_in_ticks(1.0, float(g.tick[0]))], 0.1)
 
 
 def test_noise_that_could_overflow_is_refused():

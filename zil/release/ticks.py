@@ -26,6 +26,7 @@ FINE = 20  # ticks are near 2**-20 of the scale: error bound of the sampler agai
 REACH = 64.0  # no 64-bit uniform gives noise beyond 62.8 scales
 LIMIT = 2.0**51  # number of ticks that nothing reaches: up to there the kernel's rounding is exact
 COARSEST = 8.0  # a declared resolution is used as tick if the scale has at least so many
+FINEST = 2.0**44  # and the sampler takes fewer than so many
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ def lattice(names: Sequence[Any], bounds: FloatArray, scale: FloatArray, resolut
     Raises
     ------
     ValueError
-        If the bounds lie beyond what float64 can hold at eight ticks per scale.
+        If the bounds lie beyond what float64 can hold at eight ticks per scale, or a declared resolution is so fine
+        that the scale holds 2^44.
     """
     rows = []
     for name, (low, high), width, declared in zip(names, bounds.tolist(), scale.tolist(), resolution, strict=True):
@@ -75,6 +77,11 @@ def lattice(names: Sequence[Any], bounds: FloatArray, scale: FloatArray, resolut
             tick = declared
         else:
             tick = math.ldexp(1.0, max(math.frexp(width)[1] - 1 - FINE, math.frexp(far)[1] - 50, -1021))
+        if declared is not None and width / declared >= FINEST:
+            raise ValueError(
+                f"column {name!r}: a resolution of {declared:g} is too fine for scale {width:g}, which must hold fewer "
+                "than 2**44 steps"
+            )
         if not math.isfinite(far + REACH * width):
             raise ValueError(f"column {name!r}: with scale {width:g} the noise is larger than float64 can hold")
         if not (far / tick + REACH * (width / tick) < LIMIT and width / tick >= COARSEST):
