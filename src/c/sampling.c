@@ -71,12 +71,33 @@ static void mix_planes(long d, long rows, const double *lower, double *planes) {
     }
 }
 
+/* n numbers of x (may be null) and of out that the next block needs, `done` of them asked for. */
+typedef struct {
+    const double *x, *out;
+    long n, done;
+} ahead;
+
+/* Ask memory for the next share of the lines.  Spread over the drawing of the block they are there when its noise
+ * is added; asked for all at once they wait for each other, which gained nothing (measured on a table of 48 MB, per
+ * row: 19 ns without, 15 ns spread). */
+static inline void fetch(ahead *lines, long shares) {
+    const long end = lines->done + lines->n / shares + ZIL_LINE / 8;
+    for (; lines->done < lines->n && lines->done < end; lines->done += ZIL_LINE / 8) {
+        if (lines->x)
+            __builtin_prefetch(lines->x + lines->done, 0);
+        __builtin_prefetch(lines->out + lines->done, 1);
+    }
+}
+
 /* One block of noise, times its column's scale, into d planes (room for 2 pairs planes). */
 static void draw_block(zil_stream *stream, long rows, long d, int all_zero, uint64_t zero_below, const double *scale,
-                       uint64_t *words, double *exponentials, double *planes) {
-    const long pairs = (d + 1) / 2;
+                       uint64_t *words, double *exponentials, double *planes, ahead lines) {
+    const long pairs = (d + 1) / 2, shares = 3 + pairs;
+    fetch(&lines, shares);
     zil_stream_words(stream, ZIL_EXPONENTIAL_WORDS((1 + pairs) * rows), words);
+    fetch(&lines, shares);
     zil_draw_exponential((1 + pairs) * rows, words, exponentials);
+    fetch(&lines, shares);
     zil_stream_words(stream, (1 + pairs) * rows, words);
     double *w = exponentials;
     for (long i = 0; i < rows; i++)
@@ -85,6 +106,7 @@ static void draw_block(zil_stream *stream, long rows, long d, int all_zero, uint
         double *restrict e = exponentials + (1 + p) * rows;
         for (long i = 0; i < rows; i++)
             e[i] *= w[i];
+        fetch(&lines, shares);
         zil_draw_scaled_pairs(rows, e, words + (1 + p) * rows, scale[2 * p], 2 * p + 1 < d ? scale[2 * p + 1] : 0.0,
                               planes + 2 * p * rows, planes + (2 * p + 1) * rows);
     }
@@ -116,7 +138,8 @@ int ZIL_NAME(zil_sampling_add)(const uint64_t *key, uint32_t domain, double zero
             const long first = first_row > start ? first_row - start : 0;
             const long last = end - start < rows ? end - start : rows;
             const long at = (start + first - first_row) * d;
-            draw_block(&stream, rows, d, all_zero, zero_below, scale, words, exponentials, planes);
+            const ahead lines = {x ? x + at : 0, out + at, first < last ? (last - first) * d : 0, 0};
+            draw_block(&stream, rows, d, all_zero, zero_below, scale, words, exponentials, planes, lines);
             if (first >= last)
                 continue;
             if (factor)
