@@ -15,6 +15,7 @@ from zil.estimation import corrections, data, scl, support, versions
 from zil.estimation import losses as loss_module
 from zil.estimation.losses import Loss, Quantile
 from zil.estimation.objective import IndexObjective, Part, Rows
+from zil.estimation.rough import RoughObjective
 from zil.estimation.rowwise import RowLoss, RowObjective
 from zil.privacy.doubling import double
 from zil.privacy.noise import Noise
@@ -44,7 +45,7 @@ def check_method(loss: Loss, method: str, sample: data.Sample) -> str:
             f"method {method!r} differentiates the loss twice, and {loss.name} is not twice differentiable; "
             "use 'rb' or 'dr'"
         )
-    loss.check_method(method, sample.scale_y > 0.0)
+    loss.check_method(method, sample.y, sample.scale_y > 0.0)
     corrections.correction(method, sample.zero_prob)
     return method
 
@@ -78,7 +79,7 @@ def index_objective(
         second = doubled(sample, copies, rng, n_threads) if second is None else second
         loss = scl.smoothed(loss, second[0], sample.weights, sample.scale, sample.scale_y, intercept, rng)
     if isinstance(loss, RowLoss):
-        kind = RowObjective
+        kind = RoughObjective if loss.rough else RowObjective
         if method in ("rb", "optimal") and not loss.exact_rb:
             # no smoothed loss: the mean of DR over many second noises, in pairs of opposite sign
             method = "dr"
@@ -101,13 +102,13 @@ def index_objective(
             for x2, y2 in second
         )
     noise = np.concatenate([np.zeros(int(intercept)), sample.scale**2])
-    extra = {"size": size} if kind is RowObjective else {}
+    extra = {"size": size} if issubclass(kind, RowObjective) else {}
     return kind(
         loss=loss,
         parts=tuple(parts),
         noise=noise,
         # the contrast of a residual; a response that is not part of the argument enters linearly or not at all
-        noise_response=sample.scale_y**2 if loss.affine[1] != 0.0 else 0.0,
+        noise_response=sample.scale_y**2 if sample.scale_y > 0.0 and loss.residual(sample.y) else 0.0,
         intercept=intercept,
         n_rows=len(sample.y),
         total=float(len(sample.y) if sample.weights is None else sample.weights.sum()),

@@ -39,6 +39,8 @@ class Loss:
         The response has two classes, coded -1 and 1.
     location : bool
         The loss is of one column alone: no features.
+    rough : bool
+        The loss has kinks and does not say where.
     free : bool
         Parameters are not an intercept and coefficients: no standardised coordinates.
     """
@@ -48,6 +50,7 @@ class Loss:
     kinked: ClassVar[bool] = False
     classifier: ClassVar[bool] = False
     location: ClassVar[bool] = False
+    rough: ClassVar[bool] = False
     free: ClassVar[bool] = False
 
     @property
@@ -77,10 +80,15 @@ class Loss:
     def check_response(self, y: FloatArray, noised: bool) -> None:
         """Refuse a coded response outside the loss's domain (ValueError); a noised one may lie anywhere."""
 
-    def check_method(self, method: str, noised_response: bool) -> None:
+    def check_method(self, method: str, y: FloatArray, noised_response: bool) -> None:
         """Refuse a method that the loss does not allow (ValueError), beyond the need for two derivatives."""
 
-    def kinks(self, y: FloatArray) -> FloatArray:
+    def residual(self, y: FloatArray) -> bool:
+        """Whether the response enters through the residual only, so that its noise is noise of the argument."""
+        del y
+        return self.affine[1] != 0.0
+
+    def kink_places(self, y: FloatArray) -> FloatArray:
         """Where the loss has kinks, as values of the index, shape (kinks of a row, n); for ``kinked`` losses."""
         k = self.affine
         return np.asarray(-(k[0] + k[1] * y) / (k[2] + k[3] * y))[None]

@@ -115,7 +115,7 @@ class Plan:
         objective = naive if used == "naive" else self.build(used)
         truncated = None
         atom = sample.zero_prob or 0.0
-        if self.public is not None and 0.0 < atom < 1.0 and (used == "optimal" or self.loss.kinked):
+        if self.public is not None and 0.0 < atom < 1.0 and (used == "optimal" or self.loss.kinked or self.loss.rough):
             plain = objective if used == "optimal" else self.build("rb")
             copies = self.copies or versions.COPIES
             truncated = versions.draw(plain, atom, sample.scale, sample.scale_y, self.public, copies, self.rng)
@@ -132,7 +132,9 @@ class Plan:
             scores = inference.row_scores(objective, theta)
             if truncated is None or used == "naive":
                 smooth = inference.curved(objective, theta)
-            else:  # V is the same for every corrected version: take the one with the least noise
+            elif self.loss.rough:  # V is the same for every corrected version: take the one with the least noise
+                smooth = truncated.level(len(versions.LEVELS) - 1)
+            else:
                 smooth = support.box_curved(truncated, theta, scores)
             return Pieces(scores, smooth.hessian(theta), smooth)
 

@@ -21,6 +21,7 @@ import numpy as np
 from zil._validate import FloatArray
 from zil.estimation.indexloss import Loss
 from zil.estimation.objective import IndexObjective, Part
+from zil.estimation.smoother import NotSmoothError
 
 # Central differences: relative steps for a first derivative of a value and of a gradient.
 STEP = float(np.finfo(float).eps) ** (1 / 3)
@@ -54,6 +55,14 @@ class RowLoss(Loss):
         """Values (n,) and scores (n, p) of one term, row weights left out."""
         raise NotImplementedError
 
+    def values(self, part: Part, theta: FloatArray, objective: RowObjective) -> FloatArray:
+        """Values (n,) alone."""
+        return self.rows(part, theta, objective)[0]
+
+    def argument(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
+        """``t`` and ``dt/deta`` of every row; what spreads and kernel widths are measured in."""
+        return IndexObjective.argument(objective, part, theta)
+
     def hessian(self, part: Part, theta: FloatArray, objective: RowObjective) -> FloatArray | None:
         """Sum of second derivatives over the rows of one term, row weights included; None: take differences."""
         return None
@@ -85,11 +94,26 @@ class RowObjective(IndexObjective):
         penalty = self.penalty(theta)
         return float(sums[0] + 0.5 * penalty @ theta), sums[1:] + penalty
 
+    def value(self, theta: FloatArray) -> float:
+        """The objective without its gradient; inf where it is not finite."""
+        loss = self.loss
+        assert isinstance(loss, RowLoss)
+        total = 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in self.parts:
+                own = loss.values(part, theta, self)
+                total += float(own.sum() if part.rows.weights is None else own @ part.rows.weights)
+        value = total / self.total + 0.5 * float(self.penalty(theta) @ theta)
+        return value if abs(value) < HUGE else math.inf
+
     def undefined(self, theta: FloatArray) -> str:
         """A loss that grows too fast for the noise has an infinite value there (see ``rows``)."""
         theta = np.asarray(theta, dtype=np.float64)
-        if all(part.e == 0.0 for part in self.parts) or math.isfinite(self.value_gradient(theta)[0]):
-            return ""
+        try:
+            if all(part.e == 0.0 for part in self.parts) or math.isfinite(self.value_gradient(theta)[0]):
+                return ""
+        except NotSmoothError as error:
+            return str(error)
         return f"{self.loss.name}: phi grows too fast for this noise, smoothed by it it has no finite mean"
 
     def _run(self, name: str, part: Part, theta: FloatArray, width: int, scores: FloatArray | None) -> FloatArray:
@@ -109,6 +133,10 @@ class RowObjective(IndexObjective):
             if scores is not None:
                 scores[block] += score
         return sums
+
+    def argument(self, part: Part, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        loss = self.loss
+        return loss.argument(part, theta, self) if isinstance(loss, RowLoss) else super().argument(part, theta)
 
     def hessian(self, theta: FloatArray) -> FloatArray:
         """Second derivative, shape (p, p): the loss's own, or central differences of the gradient."""
@@ -147,6 +175,12 @@ def symmetric_difference(
         high, low = theta + shift, theta - shift
         out[j] = (function(high) - function(low)) / (high[j] - low[j])
     return 0.5 * (out + out.T)
+
+
+def columns(part: Part, objective: RowObjective) -> FloatArray:
+    """Features with the intercept's ones before them, shape (p, n)."""
+    features = part.rows.features
+    return np.vstack([np.ones(features.shape[1]), features]) if objective.intercept else features
 
 
 def smoothing_scale(part: Part, noise: float) -> float:

@@ -27,7 +27,7 @@ from zil._validate import FloatArray
 from zil.estimation import solve
 from zil.estimation.losses import Quantile
 from zil.estimation.objective import IndexObjective, Part, Rows
-from zil.estimation.rowwise import RowLoss, RowObjective
+from zil.estimation.rowwise import RowLoss, RowObjective, columns
 from zil.privacy.doubling import double
 
 # Bandwidths tried, in units of the residual spread on X2.
@@ -74,7 +74,7 @@ class SmoothCheck(RowLoss):
         t, slope = objective.argument(part, theta)
         noise = objective.index_noise(theta)
         f0, f1, f2, f3, _ = self.derivatives(t)
-        score = _columns(part, objective).T * (slope * (part.a * f1 + part.c * noise * f3))[:, None]
+        score = columns(part, objective).T * (slope * (part.a * f1 + part.c * noise * f3))[:, None]
         score += (part.c * f2)[:, None] * (2.0 * objective.noise * theta)
         return part.a * f0 + part.c * noise * f2, score
 
@@ -83,16 +83,10 @@ class SmoothCheck(RowLoss):
         noise, grows = objective.index_noise(theta), 2.0 * objective.noise * theta
         _, _, f2, f3, f4 = self.derivatives(t)
         weights = 1.0 if part.rows.weights is None else part.rows.weights
-        columns = _columns(part, objective)
-        within = (columns * (weights * slope**2 * (part.a * f2 + part.c * noise * f4))) @ columns.T
-        across = np.outer(columns @ (weights * slope * part.c * f3), grows)
+        design = columns(part, objective)
+        within = (design * (weights * slope**2 * (part.a * f2 + part.c * noise * f4))) @ design.T
+        across = np.outer(design @ (weights * slope * part.c * f3), grows)
         return within + across + across.T + np.diag(2.0 * objective.noise * float((weights * part.c * f2).sum()))
-
-
-def _columns(part: Part, objective: RowObjective) -> FloatArray:
-    """Features with the intercept's ones before them, shape (p, n)."""
-    features = part.rows.features
-    return np.vstack([np.ones(features.shape[1]), features]) if objective.intercept else features
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ a point a minimum only if its Hessian is positive definite inside the box.
   eigendecomposition and handles indefinite Hessians exactly.
 * Kinked losses (quantile, absolute, hinge): the same Newton on a Laplace-smoothed objective while
   the smoothing shrinks, then descent to an exact local minimum: over vertices (polish.py), or by active sets
-  (activeset.py) where minima need not be vertices (a ridge) or the search must stay in a box.
+  (activeset.py) where minima need not be vertices (a ridge, a user's loss) or the search must stay in a box.
+* A user's loss with kinks at unknown places: Newton on a coarse scale, then direct search (rough.py).
 
 The result is never higher than the start, both measured by the objective itself: the smoothing of a kinked loss may
 leave a start in a good local minimum for a worse one, then the descent begins at the start instead.
@@ -27,9 +28,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from zil._validate import FloatArray
-from zil.estimation import activeset, polish
-from zil.estimation.indexloss import Asymptote, Squared
+from zil.estimation import activeset, polish, rough
+from zil.estimation.indexloss import Asymptote, Loss, Squared
 from zil.estimation.objective import IndexObjective, Part
+from zil.estimation.rowwise import RowObjective
+from zil.estimation.smoother import NotSmoothError
+from zil.estimation.userloss import Growth, Index
 
 MAX_ITERATIONS = 200
 # Default box in standardised units (a slope per standard deviation of its column, over the natural unit).
@@ -96,7 +100,7 @@ def coordinates(objective: IndexObjective) -> Coordinates:
         matrix[0, 0] = 1.0
         matrix[0, 1:] = -centre / spread
     unit = 1.0
-    if not objective.loss.classifier and objective.loss.affine[1] != 0.0 and rows.response is not None:
+    if not objective.loss.classifier and rows.response is not None and objective.loss.residual(rows.response):
         response = objective.loss.target(rows.response)
         middle = float(mean(response)) if objective.intercept else 0.0
         unit = math.sqrt(max(float(mean((response - middle) ** 2)), 0.0)) or abs(middle) or 1.0
@@ -165,8 +169,18 @@ def _reach(point: FloatArray, step: FloatArray, low: FloatArray | float, high: F
     return float(min(1.0, max(0.0, room.min())))
 
 
-def _finite(objective: IndexObjective, theta: FloatArray) -> tuple[float, FloatArray]:
-    value, gradient = objective.value_gradient(theta)
+def _finite(objective: IndexObjective, theta: FloatArray, trial: bool = True) -> tuple[float, FloatArray]:
+    """Value and gradient; an infinite value where they cannot be computed.
+
+    A loss of the user may lose its digits far out and look as if it had kinks there: at a trial point that is a
+    point not to go to, at the start (``trial`` False) it is an error.
+    """
+    try:
+        value, gradient = objective.value_gradient(theta)
+    except NotSmoothError:
+        if not trial:
+            raise
+        return math.inf, np.full(len(theta), np.nan)
     huge = not max(abs(value), float(np.abs(gradient).max(initial=0.0))) < HUGE  # nan too
     return (math.inf if huge else value), gradient
 
@@ -175,7 +189,7 @@ def newton(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: B
     """Trust-region Newton from ``z``; the value never rises."""
     to_theta = coords.matrix
     radius = 2.0 * coords.unit
-    value, gradient = _finite(objective, to_theta @ z)
+    value, gradient = _finite(objective, to_theta @ z, trial=False)
     if not math.isfinite(value):
         reason = objective.undefined(to_theta @ z) or "the objective is not finite at the start"
         return Solution(to_theta @ z, objective.value_gradient(to_theta @ z)[0], 0, False, reason)
@@ -283,6 +297,8 @@ def minimise(
         z = np.zeros(objective.n_params)
     if objective.loss.kinked and not smooth:
         solution = _kinked(objective, coords, z, limits, exact)
+    elif isinstance(objective, rough.RoughObjective):
+        solution = _rough(objective, coords, z, limits)
     else:
         solution = newton(objective, coords, z, limits, STEP_TOLERANCE)
     if solution.converged and _unbounded(objective, coords, solution.theta):
@@ -330,7 +346,8 @@ def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: 
     else:
         convex = all(part.a >= 0.0 and part.e >= 0.0 for part in objective.parts)
         # a difference of convex functions has many local minima: keep the lowest of a few
-        for point in (stages[-1:] if convex else stages[:-4:-1]) or [start]:
+        few = 1 if convex or isinstance(objective, RowObjective) else 3
+        for point in stages[: -few - 1 : -1] or [start]:
             found.append(_descend(objective, coords, point, box))
             if found[-1].message.startswith(polish.ENDLESS):
                 break
@@ -356,7 +373,7 @@ def _lowest(found: list[Solution]) -> Solution:
 
 def _descend(objective: IndexObjective, coords: Coordinates, theta: FloatArray, box: Box) -> Solution:
     """The local minimum below a point inside the box."""
-    if objective.ridge == 0.0:
+    if objective.ridge == 0.0 and not isinstance(objective, RowObjective):
         point, value, steps, optimal, message = polish.vertex_descent(objective, theta, coords.matrix)
         if box.inside(coords, coords.z(point)):
             return Solution(point, value, steps, optimal, message)
@@ -370,18 +387,57 @@ def _active(objective: IndexObjective, coords: Coordinates, theta: FloatArray, b
     return Solution(*activeset.descend(objective, theta, coords.matrix, coords.unit, reach))
 
 
+def _rough(objective: rough.RoughObjective, coords: Coordinates, z: FloatArray, box: Box) -> Solution:
+    """Newton on averages over shrinking offsets, then direct search; never higher than the start."""
+
+    def value(theta: FloatArray) -> float:
+        return objective.value(theta) if box.inside(coords, coords.z(theta)) else math.inf
+
+    start = coords.theta(z)
+    if not math.isfinite(value(start)):
+        return newton(objective, coords, z, box, STEP_TOLERANCE)  # says why
+    steps, n_iter = rough.start_steps(start), 0
+    for level in (1.0, 1.0, 0.25):
+        found = newton(rough.Averaged.of(objective, level * steps), coords, z, box, 1e-3)
+        n_iter += found.n_iter
+        if found.message.startswith("box reached"):
+            break
+        z = coords.z(found.theta)
+        if level == 1.0:
+            hessian, steps = rough.curvature(objective, found.theta)
+            if not np.linalg.eigvalsh(hessian)[0] > 0.0:
+                found = replace(found, converged=False, message="the Hessian is indefinite: no minimum")
+                break
+    else:
+        theta, low, count, settled = rough.descend(value, found.theta, steps)
+        if low > value(start):
+            theta, low, count, settled = rough.descend(value, start, steps)
+        message = "converged" if settled else "no local minimum found by direct search"
+        return Solution(theta, low, n_iter + count, settled, message)
+    low = objective.value(found.theta)
+    theta = found.theta if low <= value(start) else start
+    return Solution(theta, min(low, value(start)), n_iter, False, found.message)
+
+
 def recession(objective: IndexObjective) -> IndexObjective | None:
     """The objective's behaviour far out, a positively homogeneous function; None where growth is not linear.
 
     ``mean of a phi_inf(t) + e u_inf(t)`` with ``phi_inf`` the asymptotic slopes and the response dropped.
     """
-    slopes = objective.loss.recession
-    if slopes is None or objective.ridge > 0.0 or any(part.c != 0.0 for part in objective.parts):
+    if objective.ridge > 0.0 or any(part.c != 0.0 for part in objective.parts):
+        return None
+    far: Loss
+    if isinstance(objective.loss, Index):
+        responses = [objective.loss.responses(part) for part in objective.parts]
+        if not objective.loss.linear_growth(np.unique(np.concatenate(responses))):
+            return None
+        far = Growth(objective.loss)
+    elif objective.loss.recession is not None:
+        far = Asymptote(*objective.loss.affine[2:4], *objective.loss.recession)
+    else:
         return None
     parts: list[Part] = [replace(part, q0=0.0) for part in objective.parts]
-    return replace(
-        objective, loss=Asymptote(*objective.loss.affine[2:4], *slopes), parts=tuple(parts), noise_response=0.0
-    )
+    return replace(objective, loss=far, parts=tuple(parts), noise_response=0.0)
 
 
 def _unbounded(objective: IndexObjective, coords: Coordinates, theta: FloatArray) -> bool:
@@ -424,7 +480,9 @@ def _unbounded(objective: IndexObjective, coords: Coordinates, theta: FloatArray
 def _weak_directions(objective: IndexObjective, matrix: FloatArray) -> list[FloatArray]:
     """Eigenvectors of the corrected second moments with the smallest eigenvalues."""
     parts = tuple(replace(part, q0=0.0) for part in objective.parts)
-    square = replace(objective, loss=Squared(), parts=parts, noise_response=0.0, ridge=0.0)
+    square = IndexObjective(
+        Squared(), parts, objective.noise, 0.0, objective.intercept, objective.n_rows, objective.total
+    )
     moments = matrix.T @ square.hessian(np.zeros(objective.n_params)) @ matrix
     _, vectors = np.linalg.eigh(moments)
     return [vectors[:, 0], vectors[:, min(1, len(vectors) - 1)]]

@@ -8,10 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from zil import _validate
 from zil._validate import FloatArray
 from zil.estimation import smoother
 from zil.estimation.objective import Part
-from zil.estimation.rowwise import STEP, RowLoss, RowObjective, smoothing_scale
+from zil.estimation.rowwise import STEP, RowLoss, RowObjective, columns, smoothing_scale
+
+# An index at which a loss of linear growth has its asymptotic slope.
+FAR = 1e8
 
 
 def _callable(name: str, value: Any, optional: bool = False) -> None:
@@ -30,16 +34,24 @@ def _per_row(name: str, values: Any, shape: tuple[int, ...]) -> FloatArray:
 class Index(RowLoss):
     """A scalar function of the index ``eta = intercept + x'theta`` and the response.
 
-    Every method for smooth ``phi``; for one with kinks "naive" and "dr" (and a solver that may find no proper
-    minimum).  RB smooths ``phi`` numerically (relative error below 1e-10); it is fast if the response has few
-    distinct values, or if ``phi`` depends on ``y - eta`` only, and right for any other.
+    Every method for smooth ``phi``.  With kinks, declared by ``kinks``: "naive", "dr", "rb" and "optimal", to exact
+    local minima and with kernel standard errors, as for ``Quantile``.  RB smooths ``phi`` numerically (relative error
+    below 1e-10); it is fast if the response has few distinct values, if ``phi`` depends on ``y - eta`` only, or if
+    it is affine in y, and right for any other.
+
+    A response that carries noise as well: "naive" and "dr" for any ``phi``; the other methods if ``phi`` depends on
+    ``y - eta`` only (noise of both enters the residual) or is affine in y (the noise of y averages out).  Which of the
+    two holds is found out from values of ``phi``.
 
     Parameters
     ----------
     phi, dphi : callable of (eta, y), both of shape (n,), returning (n,)
         The loss and its derivative by eta.
     d2phi : callable, optional
-        Second derivative by eta; needed by "sl" and "sdr".
+        Second derivative by eta (between kinks); needed by "sl" and "sdr".
+    kinks : sequence of numbers or callables of y, optional
+        Values of eta at which ``dphi`` jumps: ``[lambda y: y]`` for ``|y - eta|``, ``[-1.0, 1.0]`` for fixed ones.
+        A callable takes (n,) and returns (n,).  ``phi`` itself must be continuous.
 
     Examples
     --------
@@ -48,90 +60,241 @@ class Index(RowLoss):
     >>> x = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> zil.fit(square, x, y=[1.0, 3.0, 5.0, 8.0]).params.round(6).tolist()
     [0.8, 2.3]
+    >>> absolute = zil.losses.Index(lambda eta, y: abs(y - eta), lambda eta, y: np.sign(eta - y), kinks=[lambda y: y])
+    >>> zil.fit(absolute, x, y=[1.0, 3.0, 5.0, 8.0], start=[0.0, 0.0]).objective_value
+    0.25
     """
 
     phi: Any = None
     dphi: Any = None
     d2phi: Any = None
+    kinks: Any = ()
 
     def __post_init__(self) -> None:
         _callable("phi", self.phi)
         _callable("dphi", self.dphi)
         _callable("d2phi", self.d2phi, optional=True)
+        if callable(self.kinks) or isinstance(self.kinks, (str, bytes)) or not np.iterable(self.kinks):
+            raise TypeError(f"kinks must be a sequence of numbers or functions of y, got {type(self.kinks).__name__}")
+        object.__setattr__(self, "kinks", tuple(k if callable(k) else _validate.finite("kinks", k) for k in self.kinks))
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
-        return self.d2phi is not None
+        return self.d2phi is not None and not self.kinks
+
+    @property
+    def kinked(self) -> bool:  # type: ignore[override]
+        return bool(self.kinks)
+
+    @property
+    def constants(self) -> tuple[float, float]:
+        return (1.0, 1.0)
 
     @property
     def exact_rb(self) -> bool:
         return True
 
-    def check_method(self, method: str, noised_response: bool) -> None:
-        if noised_response and method not in ("naive", "dr"):
+    def check_method(self, method: str, y: FloatArray, noised_response: bool) -> None:
+        if noised_response and method not in ("naive", "dr") and not (self.residual(y) or self._affine(y)):
             raise ValueError(
-                f"method {method!r} smooths phi in eta only, and the response carries noise too; use method 'dr'"
+                f"method {method!r} with noise on the response needs a phi that depends on y - eta only or is affine "
+                "in y, and this one is neither; use method 'dr'"
             )
+
+    def residual(self, y: FloatArray) -> bool:
+        """Whether phi depends on ``y - eta`` only, judged on 64 pairs."""
+        eta, r = _probes(y)
+        if len(np.unique(r)) < 3:
+            return False
+        zero = np.zeros(len(r))
+        pairs = [(f(eta, r), f(eta - r, zero)) for f in (self._quiet(self.phi), self._quiet(self.dphi))]
+        return all(_same(a, b, np.abs(a) + np.abs(b)) for a, b in pairs)
+
+    def _affine(self, y: FloatArray) -> bool:
+        """Whether phi is affine in y, judged on 64 pairs; False for fewer than three responses."""
+        eta, r = _probes(y)
+        if len(np.unique(r)) < 3:
+            return False
+        zero, one = np.zeros(len(r)), np.ones(len(r))
+        for f in (self._quiet(self.phi), self._quiet(self.dphi)):
+            base, slope = f(eta, zero), f(eta, one)
+            size = np.abs(base) + np.abs(r) * (np.abs(base) + np.abs(slope))
+            if not _same(f(eta, r), base + r * (slope - base), size):
+                return False
+        return True
+
+    def _quiet(self, function: Any) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        def call(eta: FloatArray, y: FloatArray) -> FloatArray:
+            with np.errstate(all="ignore"):
+                return np.asarray(function(eta, y), dtype=np.float64)
+
+        return call
+
+    def kink_places(self, y: FloatArray) -> FloatArray:
+        rows = [_per_row("a kink", k(y), y.shape) if callable(k) else np.full(y.shape, float(k)) for k in self.kinks]
+        return np.array(rows).reshape(len(rows), len(y))
+
+    def sides(self, kinks: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        step = 1e-6 * np.maximum(1.0, np.abs(kinks))
+        both = [
+            np.array([2.0 * self._slope(k + s, y) - self._slope(k + 2.0 * s, y) for k, s in zip(kinks, h, strict=True)])
+            for h in (-step, step)
+        ]
+        return both[0].reshape(kinks.shape), both[1].reshape(kinks.shape)
+
+    def branch(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.call(self.phi, "phi", eta, y), self._slope(eta, y)
+
+    def bend(self, eta: FloatArray, y: FloatArray) -> FloatArray:
+        if self.d2phi is not None:
+            return self.call(self.d2phi, "d2phi", eta, y)
+        kinks = self.kink_places(y)
+        if not len(kinks):
+            return _derivative(lambda at: self._slope(at, y), eta)
+        gap = eta - kinks
+        nearest = np.take_along_axis(gap, np.abs(gap).argmin(axis=0)[None], axis=0)[0]
+        step = np.where(nearest >= 0.0, 1e-5, -1e-5) * np.maximum(1.0, np.abs(eta))  # away from the kink
+        return np.asarray((self._slope(eta + step, y) - self._slope(eta, y)) / step)
+
+    def argument(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
+        eta = objective.index(part, theta)
+        if not self.kinks:
+            return eta, np.ones(len(eta))
+        return np.asarray(self.kink_places(self.responses(part))[0] - eta), np.full(len(eta), -1.0)
 
     def call(self, function: Any, name: str, eta: FloatArray, y: FloatArray) -> FloatArray:
         return _per_row(name, function(eta, y), eta.shape)
 
+    def _slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
+        return self.call(self.dphi, "dphi", eta, y)
+
+    def linear_growth(self, y: FloatArray) -> bool:
+        """Whether the slope by eta tends to a constant on either side, for each of the responses."""
+        with np.errstate(all="ignore"):
+            for side in (-FAR, FAR):
+                near, far = (self._slope(np.full(len(y), k * side), y) for k in (1.0, 2.0))
+                if not (np.isfinite(far).all() and (np.abs(far - near) <= 1e-6 * np.abs(far)).all()):
+                    return False
+        return True
+
+    def responses(self, part: Part) -> FloatArray:
+        """The response of every row; zeros where there is none."""
+        y = part.rows.response
+        return np.zeros(part.rows.features.shape[1]) if y is None else y
+
     def rows(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
         eta = objective.index(part, theta)
         n = len(eta)
-        y = np.zeros(n) if part.rows.response is None else part.rows.response
+        y = self.responses(part)
         noise = objective.index_noise(theta)
         value, slope, spread = np.zeros(n), np.zeros(n), np.zeros(n)
         if part.a != 0.0:
             value += part.a * self.call(self.phi, "phi", eta, y)
-            slope += part.a * self.call(self.dphi, "dphi", eta, y)
+            slope += part.a * self._slope(eta, y)
         if part.c != 0.0:
             second = self.call(self.d2phi, "d2phi", eta, y)
             value += part.c * noise * second
             spread += part.c * second
             slope += part.c * noise * _derivative(lambda at: self.call(self.d2phi, "d2phi", at, y), eta)
         if part.e != 0.0:
-            u, u_t, u_q = self.smoothed(eta, y, smoothing_scale(part, noise))
+            u, u_t, u_q = self.smoothed(eta, y, smoothing_scale(part, noise))[:3]
             value += part.e * u
             slope += part.e * u_t
             spread += part.e * part.kappa * u_q
-        columns = [*([np.ones(n)] if objective.intercept else []), *part.rows.features]
-        score = np.stack(columns, axis=1) * slope[:, None]
+        score = columns(part, objective).T * slope[:, None]
         return value, score + spread[:, None] * (2.0 * objective.noise * theta)
 
-    def smoothed(self, eta: FloatArray, y: FloatArray, s: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """``u, u_t, u_q`` of Laplace noise of scale s; (inf, nan, nan) where the mean is infinite.
+    def hessian(self, part: Part, theta: FloatArray, objective: RowObjective) -> FloatArray | None:
+        """At declared kinks only the smoothed terms count."""
+        noise = objective.index_noise(theta)
+        s = smoothing_scale(part, noise) if part.e != 0.0 else 0.0
+        if part.c != 0.0 or (part.e != 0.0 and s == 0.0):
+            return None
+        eta = objective.index(part, theta)
+        y = self.responses(part)
+        bend, cross, twice, spread = (np.zeros(len(eta)) for _ in range(4))
+        if part.a != 0.0:
+            bend += part.a * self.bend(eta, y)
+        if part.e != 0.0:
+            _, _, u_q, u_tt, u_tq, u_qq = self.smoothed(eta, y, s, curved=True)
+            bend += part.e * u_tt
+            cross += part.e * part.kappa * u_tq
+            twice += part.e * part.kappa**2 * u_qq
+            spread += part.e * part.kappa * u_q
+        if part.rows.weights is not None:
+            bend, cross, twice, spread = (part.rows.weights * each for each in (bend, cross, twice, spread))
+        design, grows = columns(part, objective), 2.0 * objective.noise * theta
+        across = np.outer(np.einsum("jn,n->j", design, cross), grows)
+        within = np.einsum("in,n,jn->ij", design, bend, design)
+        by_noise = float(twice.sum()) * np.outer(grows, grows) + np.diag(2.0 * objective.noise * float(spread.sum()))
+        return np.asarray(within + across + across.T + by_noise)
+
+    def smoothed(self, eta: FloatArray, y: FloatArray, s: float, curved: bool = False) -> tuple[FloatArray, ...]:
+        """``u, u_t, u_q`` (and with ``curved`` ``u_tt, u_tq, u_qq``) of Laplace noise of scale s; inf and nan where the
+        mean is infinite.
 
         Raises
         ------
-        ValueError
-            phi is not smooth.
+        NotSmoothError
+            phi is not smooth where no kink is declared (a ValueError).
         """
         if s == 0.0:  # no noise in the index: u_q has no effect
-            return self.call(self.phi, "phi", eta, y), self.call(self.dphi, "dphi", eta, y), np.zeros(len(eta))
-        if self._of_residual(eta, y):
+            return self.call(self.phi, "phi", eta, y), self._slope(eta, y), np.zeros(len(eta))
+        if self.residual(y):
             eta, y = eta - y, np.zeros(len(y))
+        elif not self.kinks and len(y) > 64 and self._affine(y):  # two functions of eta instead of one per response
+            both = [self._smoothed(eta, np.full(len(y), at), s, curved) for at in (0.0, 1.0)]
+            return tuple(zero + y * (one - zero) for zero, one in zip(*both, strict=True))
+        return self._smoothed(eta, y, s, curved)
+
+    def _smoothed(self, eta: FloatArray, y: FloatArray, s: float, curved: bool) -> tuple[FloatArray, ...]:
         try:
-            found = smoother.smooth(self.phi, self.dphi, self.d2phi, eta, y, s)
+            found = smoother.smooth(self.phi, self.dphi, self.d2phi, eta, y, s, self.kink_places(y), curved)
         except smoother.NotSmoothError as error:
-            raise ValueError(f"method 'rb' needs a smooth phi: {error}; use method 'dr'") from None
+            raise smoother.NotSmoothError(f"{error}; declare kinks, or use method 'dr'") from None
         if found is None:
             nothing = np.full(len(eta), np.nan)
-            return np.full(len(eta), np.inf), nothing, nothing
+            return (np.full(len(eta), np.inf), *([nothing] * (5 if curved else 2)))
         return found
 
-    def _of_residual(self, eta: FloatArray, y: FloatArray) -> bool:
-        """Whether phi depends on ``eta - y`` only, judged on 64 rows."""
-        some = np.linspace(0, len(y) - 1, min(64, len(y))).astype(int)
-        t, r = np.asarray(eta[some]), np.asarray(y[some])
-        if len(np.unique(r)) < 3:
-            return False
-        moved = np.roll(t, 1)
-        for function in (self.phi, self.dphi):
-            both = function(moved, r), function(moved - r, np.zeros(len(r)))
-            if not np.allclose(*both, rtol=1e-12, atol=1e-12 * float(np.abs(both[0]).max(initial=0.0))):
-                return False
-        return True
+
+@dataclass(frozen=True)
+class Growth(RowLoss):
+    """How an ``Index`` loss grows far out: its slopes there, joined at 0; for the test at infinity."""
+
+    index: Index
+
+    def rows(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
+        eta = objective.index(part, theta)
+        y = self.index.responses(part)
+        with np.errstate(all="ignore"):
+            below, above = (self.index.branch(np.full(len(y), side), y)[1] for side in (-FAR, FAR))
+        phi, slope = np.where(eta > 0.0, above, below) * eta, np.where(eta > 0.0, above, below)
+        value, spread, force = part.a * phi, np.zeros(len(y)), part.a * slope
+        s = smoothing_scale(part, objective.index_noise(theta))
+        if part.e != 0.0:
+            tail = np.exp(-np.abs(eta) / s) if s > 0.0 else np.zeros(len(y))
+            value = value + part.e * (phi + 0.5 * s * (above - below) * tail)
+            force = force + part.e * (slope - 0.5 * (above - below) * np.sign(eta) * tail)
+            if s > 0.0:
+                spread = part.e * part.kappa * (above - below) * (1.0 + np.abs(eta) / s) * tail / (4.0 * s)
+        score = columns(part, objective).T * force[:, None]
+        return value, score + spread[:, None] * (2.0 * objective.noise * theta)
+
+
+def _probes(y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """64 pairs of an index and a response: responses of the sample, indices about them and about 0."""
+    r = y[np.unique(np.linspace(0, len(y) - 1, 32).astype(int))]
+    return np.concatenate([np.roll(r, 1), np.linspace(-2.0, 2.0, len(r))]), np.tile(r, 2)
+
+
+def _same(a: FloatArray, b: FloatArray, size: FloatArray) -> bool:
+    """Equal up to rounding of numbers of the given size wherever both are finite, and finite somewhere."""
+    both = np.isfinite(a) & np.isfinite(b) & np.isfinite(size)
+    if not both.any():
+        return False
+    room = 1e-11 * size[both] + 1e-13 * float(np.median(size[both]))
+    return bool((np.abs(a - b)[both] <= room).all())
 
 
 def _derivative(function: Callable[[FloatArray], FloatArray], t: FloatArray) -> FloatArray:
@@ -156,6 +319,10 @@ class Custom(RowLoss):
     laplacian : callable, optional
         Second derivatives by the columns of x, shape (n, d), one more for a noised response; or their sum over the
         noised columns, shape (n,), if those have one common scale.
+    kinks : bool
+        Whether the loss has kinks in theta.  A minimum is then found by direct search, to a hundredth of a standard
+        error, and the curvature is taken over some standard errors (``cov="bootstrap"`` checks the errors).  Without
+        it a fit of such a loss ends with ``converged`` False.
 
     Notes
     -----
@@ -174,9 +341,12 @@ class Custom(RowLoss):
     value: Any = None
     gradient: Any = None
     laplacian: Any = None
+    kinks: bool = False
     free: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        if not isinstance(self.kinks, bool):
+            raise TypeError(f"kinks must be True or False, got {type(self.kinks).__name__}")
         _callable("value", self.value)
         _callable("gradient", self.gradient, optional=True)
         _callable("laplacian", self.laplacian, optional=True)
@@ -184,6 +354,18 @@ class Custom(RowLoss):
     @property
     def smooth(self) -> bool:  # type: ignore[override]
         return self.laplacian is not None
+
+    @property
+    def rough(self) -> bool:  # type: ignore[override]
+        return self.kinks
+
+    def caution(self, q: float) -> str:
+        del q
+        return (
+            "Custom with kinks: curvature over some standard errors; cov='bootstrap' checks the errors"
+            if self.kinks
+            else ""
+        )
 
     @property
     def affine(self) -> tuple[float, float, float, float, float]:
@@ -211,6 +393,13 @@ class Custom(RowLoss):
             value += part.c * curved(theta)
             score += part.c * _by_theta(curved, theta)
         return value, score
+
+    def values(self, part: Part, theta: FloatArray, objective: RowObjective) -> FloatArray:
+        if part.c != 0.0:
+            return self.rows(part, theta, objective)[0]
+        x = np.ascontiguousarray(part.rows.features.T)
+        y = np.zeros(len(x)) if part.rows.response is None else part.rows.response
+        return part.a * _per_row("value", self.value(x, y, theta), (len(x),))
 
     def _laplacian(self, x: FloatArray, y: FloatArray, theta: FloatArray, objective: RowObjective) -> FloatArray:
         """Sum over noised columns of squared scale times second derivative, shape (n,)."""
