@@ -466,3 +466,17 @@ def test_custom_with_kinks_keeps_box_and_start():
         assert result.objective_value <= obj.value(start) + 1e-12
     with pytest.raises(TypeError, match="True or False"):
         losses.Custom(MEDIAN.value, kinks=[0.0])
+
+
+def test_the_summary_says_where_rb_is_approximate():
+    rng = np.random.default_rng()
+    _, x1, y, noise = design(rng, 400)
+    own = zil.fit(CUSTOM_GRADIENT, x1, y=y, noise=noise, method="rb")
+    assert "approximate" in str(own.summary())
+    assert "16 second noises" in str(own.summary())
+    exact = zil.fit(LOGISTIC, x1, y=y, noise=noise, method="rb")
+    assert "approximate" not in str(exact.summary())
+    column, law = rng.normal(size=400), zil.Noise(0.4, 0.3)
+    assert "approximate" in str(zil.fit(losses.Mean(np.cos), column, x=[], noise=law, method="rb", copies=30).summary())
+    assert "approximate" not in str(zil.fit(losses.Mean(np.cos), column, x=[], noise=law, method="dr").summary())
+    assert "approximate" not in str(zil.fit(losses.Mean("relu"), column, x=[], noise=law, method="rb").summary())

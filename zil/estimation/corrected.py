@@ -50,6 +50,17 @@ def check_method(loss: Loss, method: str, sample: data.Sample) -> str:
     return method
 
 
+def stand_in(loss: Loss, method: str, copies: int | None) -> str:
+    """What stands for RB where the smoothed loss is not known; "" where it is RB itself."""
+    if method not in ("rb", "optimal") or not isinstance(loss, RowLoss) or loss.exact_rb:
+        return ""
+    number = 2 * ((max(copies or 1, RB_COPIES) + 1) // 2)
+    return (
+        f"rb is approximate: {loss.name} has no known mean over the noise, DR averaged over {number} second noises in "
+        "pairs of opposite sign stands for it"
+    )
+
+
 def index_objective(
     loss: Loss,
     sample: data.Sample,

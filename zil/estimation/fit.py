@@ -229,7 +229,7 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
         reason = objective.loss.undefined(q) if method != "optimal" else ""
         if converged and reason:
             converged, message = False, reason
-        remarks.extend(filter(None, [objective.loss.caution(q)]))
+        remarks.extend(filter(None, [objective.loss.caution(q), corrected.stand_in(made.loss, method, made.copies)]))
     if converged and n <= p:
         remarks.append(f"{n} rows for {p} parameters: no standard errors")
         warnings.warn(f"{n} row(s) for {p} parameter(s): standard errors are nan", ConvergenceWarning, stacklevel=3)
@@ -242,7 +242,8 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
         else:
             made_of = estimate.pieces()
             covariance = inference.sandwich(made_of.scores, made_of.hessian) * (n / (n - p) if cov == "hc1" else 1.0)
-            if np.isfinite(covariance).all() and sample.noised and method != "naive":
+            judged = sample.noised and method != "naive" and not made.loss.rough  # a rough score has no derivative
+            if judged and np.isfinite(covariance).all():
                 doubt = inference.small_sample(made_of.smooth, solution.theta, made_of.hessian, covariance)
         if cov != "bootstrap" and not np.isfinite(covariance).all():
             converged, message = False, "the Hessian is not positive definite: the sample is too small for this noise"
