@@ -14,6 +14,7 @@ basis found is kept, and the point is computed from the unshifted rows.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -39,60 +40,76 @@ class _Kinks:
     shift: list[FloatArray] | None = None
 
     def __post_init__(self) -> None:
-        one = self.objective.intercept
         self.up, self.down = self.objective.loss.constants
-        self.one = int(one)
-        self.total = self.objective.total
+        self.one = int(self.objective.intercept)
+        affine = self.objective.loss.affine
+        self.base, self.slope, self.weight = [], [], []
+        for part in self.parts:
+            rows = part.rows
+            n, share = rows.features.shape[1], part.a / self.objective.total
+            y = np.zeros(n) if rows.response is None else rows.response
+            self.base.append(affine[0] + affine[1] * y)
+            self.slope.append(affine[2] + affine[3] * y)
+            self.weight.append(np.full(n, share) if rows.weights is None else share * rows.weights)
+        # what a row adds to the gradient with respect to its index, above and below its kink
+        self.above = [self.up * w * slope for w, slope in zip(self.weight, self.slope, strict=True)]
+        self.below = [-self.down * w * slope for w, slope in zip(self.weight, self.slope, strict=True)]
+        self.recent: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=8)
 
-    def weight(self, part: Part) -> FloatArray:
-        base = part.a / self.total
-        rows = part.rows
-        return np.full(rows.features.shape[1], base) if rows.weights is None else base * rows.weights
+    def index(self, features: FloatArray, z: FloatArray) -> FloatArray:
+        theta = self.matrix @ z
+        eta = features.T @ theta[self.one :]
+        return np.asarray(eta + theta[0] if self.one else eta)
 
     def argument(self, k: int, z: FloatArray) -> FloatArray:
-        t = self.objective.argument(self.parts[k], self.matrix @ z)[0]
+        t = self.base[k] + self.slope[k] * self.index(self.parts[k].rows.features, z)
         return t if self.shift is None else t + self.shift[k]
+
+    def active_argument(self, z: FloatArray, active: NDArray[np.intp]) -> FloatArray:
+        """t of some rows of part 0."""
+        index = self.index(self.parts[0].rows.features[:, active], z)
+        t = self.base[0][active] + self.slope[0][active] * index
+        return t if self.shift is None else t + self.shift[0][active]
 
     def separate(self, spread: float, arguments: list[FloatArray]) -> None:
         """Shift every row by a fixed tiny amount, so that no two kinks meet by accident."""
         stream = np.random.Generator(np.random.Philox(0))
         self.shift = [1e-9 * spread * stream.uniform(-1.0, 1.0, len(t)) for t in arguments]
 
-    def slope(self, k: int) -> FloatArray:
-        part = self.parts[k]
-        affine = self.objective.loss.affine
-        y = part.rows.response
-        return np.full(part.rows.features.shape[1], affine[2]) if y is None else affine[2] + affine[3] * y
-
     def change(self, k: int, direction: FloatArray) -> FloatArray:
         """dt along ``z + direction`` for every row of part k."""
-        theta = self.matrix @ direction
-        eta = self.parts[k].rows.features.T @ theta[self.one :]
-        return self.slope(k) * (eta + (theta[0] if self.one else 0.0))
+        return self.slope[k] * self.index(self.parts[k].rows.features, direction)
 
     def rows(self, k: int, index: NDArray[np.intp]) -> FloatArray:
         """dt/dz of chosen rows, shape (m, p)."""
         features = self.parts[k].rows.features[:, index].T
         if self.one:
             features = np.column_stack([np.ones(len(features)), features])
-        return np.asarray((self.slope(k)[index, None] * features) @ self.matrix)
+        return np.asarray((self.slope[k][index, None] * features) @ self.matrix)
 
     def smooth_gradient(self, z: FloatArray) -> FloatArray:
+        """Gradient of the curved parts; a line search and the vertex it ends at share evaluations."""
         if self.smooth is None:
             return np.zeros(len(z))
-        return np.asarray(self.matrix.T @ self.smooth.value_gradient(self.matrix @ z)[1])
+        near = 1e-14 * float(np.abs(z).max())
+        for at, known in self.recent:
+            if np.abs(z - at).max() <= near:  # the same point up to rounding
+                return known
+        gradient = np.asarray(self.matrix.T @ self.smooth.value_gradient(self.matrix @ z)[1])
+        self.recent.append((z, gradient))
+        return gradient
 
     def gradient(self, arguments: list[FloatArray], z: FloatArray, active: NDArray[np.intp]) -> FloatArray:
         """Gradient without the active rows (of part 0)."""
-        out = self.smooth_gradient(z)
+        out = self.smooth_gradient(z).copy()
         for k, part in enumerate(self.parts):
             t = arguments[k]
-            force = self.weight(part) * np.where(
-                t > 0, self.up, np.where(t < 0, -self.down, 0.5 * (self.up - self.down))
-            )
+            force = np.where(t > 0.0, self.above[k], self.below[k])
+            if np.count_nonzero(t) < len(t):
+                kinked = np.flatnonzero(t == 0.0)
+                force[kinked] = 0.5 * (self.above[k][kinked] + self.below[k][kinked])
             if k == 0:
                 force[active] = 0.0
-            force *= self.slope(k)
             by_feature = part.rows.features @ force
             theta = np.concatenate([[force.sum()], by_feature]) if self.one else by_feature
             out += self.matrix.T @ theta
@@ -102,7 +119,6 @@ class _Kinks:
 def _breakpoints(
     kinks: _Kinks,
     arguments: list[FloatArray],
-    weights: list[FloatArray],
     direction: FloatArray,
     active: NDArray[np.intp],
 ) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
@@ -114,13 +130,16 @@ def _breakpoints(
         if k == 0:
             change[active] = 0.0
         # a row in the span of the active ones (repeated or gridded data) changes by rounding only: it is never met
-        change[np.abs(change) <= 1e-12 * np.abs(change).max(initial=0.0)] = 0.0
+        least = 1e-12 * float(np.abs(change).max(initial=0.0))
+        ahead = np.flatnonzero((t < 0.0) == (change > 0.0))
+        change = change[ahead]
+        size, weight = np.abs(change), kinks.weight[k][ahead]
         with np.errstate(divide="ignore", invalid="ignore"):
-            distance = np.where(change != 0.0, -t / change, -1.0)
-        met = np.flatnonzero((distance > 0.0) & (weights[k] != 0.0))
+            distance = -t[ahead] / change
+        met = (distance > 0.0) & (size > least) & (weight != 0.0)
         distances.append(distance[met])
-        jumps.append(weights[k][met] * jump_unit * np.abs(change[met]))
-        owners.append(met if k == 0 else np.full(len(met), -1))
+        jumps.append((weight * jump_unit * size)[met])
+        owners.append(ahead[met] if k == 0 else np.full(np.count_nonzero(met), -1))
     return np.concatenate(distances), np.concatenate(jumps), np.concatenate(owners)
 
 
@@ -169,7 +188,7 @@ def _line_search(
     return None
 
 
-def _first_vertex(kinks: _Kinks, z: FloatArray, weights: list[FloatArray]) -> tuple[FloatArray, NDArray[np.intp]] | str:
+def _first_vertex(kinks: _Kinks, z: FloatArray) -> tuple[FloatArray, NDArray[np.intp]] | str:
     """From any point to a vertex without going up: p line searches, each along the steepest direction that keeps
     the rows already active at their kink, so each adds an independent row.
 
@@ -189,13 +208,13 @@ def _first_vertex(kinks: _Kinks, z: FloatArray, weights: list[FloatArray]) -> tu
         along = free.T @ gradient
         size = float(np.linalg.norm(along))
         direction = -free @ (along / size) if size > 0.0 else free[:, 0]
-        points = _breakpoints(kinks, arguments, weights, direction, active)
+        points = _breakpoints(kinks, arguments, direction, active)
         found = _line_search(kinks, z, direction, float(gradient @ direction), points)
         if found is None and size <= 1e-12 * float(
-            np.abs(weights[0]).sum()
+            np.abs(kinks.weight[0]).sum()
         ):  # flat: the kink lies on one of both sides
             direction = -direction
-            points = _breakpoints(kinks, arguments, weights, direction, active)
+            points = _breakpoints(kinks, arguments, direction, active)
             found = _line_search(kinks, z, direction, 0.0, points)
         if found is None:
             return ENDLESS
@@ -227,7 +246,6 @@ def vertex_descent(
     curved = [replace(part, a=0.0) for part in objective.parts if part.e != 0.0]
     smooth = replace(objective, parts=tuple(curved)) if curved else None
     kinks = _Kinks(objective, kinked, smooth, matrix)
-    weights = [kinks.weight(part) for part in kinked]
     z: FloatArray = np.asarray(np.linalg.solve(matrix, theta), dtype=np.float64)
     arguments = [kinks.argument(k, z) for k in range(len(kinked))]
     # a perfect fit has residuals of rounding size only: the size of the data themselves keeps the shift above that
@@ -235,7 +253,7 @@ def vertex_descent(
     spread = max(float(np.median(np.abs(arguments[0]))), 1e-2 * size) or 1.0
     if (np.abs(arguments[0]) <= 1e-12 * spread).any():
         kinks.separate(spread, arguments)
-    first = _first_vertex(kinks, z, weights)
+    first = _first_vertex(kinks, z)
     if isinstance(first, str):
         return theta, objective.value_gradient(theta)[0], 0, False, first
     z, arguments = _to_vertex(kinks, *first)
@@ -248,7 +266,7 @@ def vertex_descent(
     while pivots < limit:
         gradient = kinks.gradient(arguments, z, active)
         edges = np.linalg.inv(kinks.rows(0, active))
-        own = weights[0][active]
+        own = kinks.weight[0][active]
         along = gradient @ edges
         slopes = np.concatenate([along + own * kinks.up, -along + own * kinks.down])
         lengths = np.tile(np.linalg.norm(edges, axis=0), 2)
@@ -259,7 +277,7 @@ def vertex_descent(
         best = int(np.argmin(np.where(slopes < threshold, slopes / lengths, math.inf)))
         k = best % len(active)
         direction = np.asarray(edges[:, k] if best < len(active) else -edges[:, k], dtype=np.float64)
-        points = _breakpoints(kinks, arguments, weights, direction, active)
+        points = _breakpoints(kinks, arguments, direction, active)
         found = _line_search(kinks, z, direction, float(slopes[best]), points)
         if found is None:
             message = ENDLESS
@@ -279,7 +297,7 @@ def _to_vertex(kinks: _Kinks, z: FloatArray, active: NDArray[np.intp]) -> tuple[
     """The point where the active rows have t = 0, and every row's t there (active ones exactly 0)."""
     rows = kinks.rows(0, active)
     for _ in range(2):  # the second solve removes the rounding of the first
-        z = z - np.linalg.solve(rows, kinks.argument(0, z)[active])
+        z = z - np.linalg.solve(rows, kinks.active_argument(z, active))
     arguments = [kinks.argument(k, z) for k in range(len(kinks.parts))]
     arguments[0][active] = 0.0
     return z, arguments

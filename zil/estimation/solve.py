@@ -128,16 +128,20 @@ def trust_region_step(gradient: FloatArray, hessian: FloatArray, radius: float) 
         extra = math.sqrt(max(radius**2 - short, 0.0))
         step[0] += extra if g[0] <= 0 else -extra
     else:
-        for _ in range(100):  # |step(mu)| = radius by bisection in mu
-            mu = 0.5 * (low + high)
+        mu = low
+        for _ in range(100):  # |step(mu)| = radius: Newton on 1/|step|, nearly linear in mu, bisection where it leaves
             step = -g / (values + mu)
-            if np.linalg.norm(step) > radius:
+            length = float(np.linalg.norm(step))
+            if abs(length - radius) <= 1e-10 * radius or high - low <= 1e-10 * high:
+                break
+            if length > radius:
                 low = mu
             else:
                 high = mu
-            if high - low <= 1e-10 * high:
-                break
-        step = -g / (values + high)
+            along = step / length
+            mu += (length / radius - 1.0) / float(along @ (along / (values + mu)))
+            if not low < mu < high:
+                mu = 0.5 * (low + high)
     return vectors @ step, float(g @ step + 0.5 * values @ step**2), False
 
 
@@ -456,22 +460,21 @@ def _unbounded(objective: IndexObjective, coords: Coordinates, theta: FloatArray
     here = coords.z(theta)
     if np.linalg.norm(here) > 0:
         directions.append(here / np.linalg.norm(here))
-    candidates = [(slope(sign * z)[0], sign * z) for z in directions for sign in (1.0, -1.0)]
-    value, z = min(candidates, key=lambda pair: pair[0])
+    candidates = [(*slope(sign * z), sign * z) for z in directions for sign in (1.0, -1.0)]
+    value, gradient, z = min(candidates, key=lambda candidate: candidate[0])
     length = 0.5
     for _ in range(20):  # projected gradient on the sphere from the worst direction
         if value < 0.0:
             return True
-        _, gradient = slope(z)
         tangent = gradient - (gradient @ z) * z
         norm = float(np.linalg.norm(tangent))
         if norm == 0.0 or length < 1e-3:
             break
         trial = z - length * tangent / norm
         trial /= np.linalg.norm(trial)
-        new = slope(trial)[0]
+        new, new_gradient = slope(trial)
         if new < value:
-            z, value = trial, new
+            z, value, gradient = trial, new, new_gradient
         else:
             length *= 0.5
     return value < 0.0

@@ -80,10 +80,19 @@ class Shells:
             total = total * kept.rows.weights
         return replace(kept, rows=replace(kept.rows, weights=total))
 
-    def shells(self) -> list[Part]:
+    @functools.cached_property
+    def parts(self) -> list[Part]:
         """Rows between one level and the next, from the inside out."""
         whole = Part(replace(self.rows, index=None), a=self.coefficient)
         return [whole.block(slice(int(a), int(b))) for a, b in itertools.pairwise([0, *self.ends])]
+
+    def adder(self, n_rows: int) -> sparse.csr_array:
+        """Adds up what a row of the sample has in each shell, shape (n_rows levels, rows); outermost level first."""
+        levels, size = len(LEVELS), int(self.ends[-1])
+        shell = np.repeat(np.arange(levels - 1, 0, -1), np.diff(self.ends, prepend=0))
+        assert self.rows.index is not None
+        place = self.rows.index * levels + shell
+        return sparse.csr_array((np.ones(size), (place, np.arange(size))), shape=(n_rows * levels, size))
 
 
 def _sorted(rows: Rows, reach: FloatArray, coefficient: float) -> Shells:
@@ -110,6 +119,11 @@ class Versions:
     first: Shells
     second: Shells
 
+    @functools.cached_property
+    def adders(self) -> tuple[sparse.csr_array, sparse.csr_array]:
+        """Of both data sets: the scores are needed at several points."""
+        return self.first.adder(self.plain.n_rows), self.second.adder(self.plain.n_rows)
+
     def combined(self, weights: FloatArray) -> IndexObjective:
         """``sum_k weights[k] * objective at LEVELS[k]``; weights sum to 1."""
         parts = [
@@ -132,7 +146,7 @@ class Versions:
         sums = np.zeros((len(LEVELS), self.plain.n_params))
         sums[0] = _smoothed(self.plain, width).sums(theta)[1:]
         for shells in (self.first, self.second):
-            for k, part in enumerate(shells.shells()):
+            for k, part in enumerate(shells.parts):
                 if part.rows.features.shape[1]:
                     sums[-1 - k] += _smoothed(replace(self.plain, parts=(part,)), width).sums(theta)[1:]
         sums[:0:-1] = np.cumsum(sums[:0:-1], axis=0)
@@ -143,20 +157,13 @@ class Versions:
         n, p, levels = self.plain.n_rows, self.plain.n_params, len(LEVELS)
         blocks = np.zeros((n, levels, p))
         blocks[:, 0] = _smoothed(self.plain, width).scores(theta)
-        for shells in (self.first, self.second):
+        for shells, add in zip((self.first, self.second), self.adders, strict=True):
             size = int(shells.ends[-1])
-            index = shells.rows.index
-            if not size or index is None:
+            if not size:
                 continue
-            part = Part(replace(shells.rows, index=None), a=shells.coefficient)
+            part = Part(replace(shells.rows, index=None), a=shells.coefficient * n / self.plain.total)
             alone = replace(self.plain, parts=(part,), n_rows=size, total=float(size))
-            own = _smoothed(alone, width).scores(theta)
-            # a row of the sample occurs once per copy: one sparse product adds its scores, shell by shell
-            shell = np.repeat(np.arange(levels - 1, 0, -1), np.diff(shells.ends, prepend=0))
-            place = index * levels + shell
-            ones = np.full(size, n / self.plain.total)
-            add = sparse.csr_array((ones, (place, np.arange(size))), shape=(n * levels, size))
-            blocks += (add @ own).reshape(n, levels, p)
+            blocks += (add @ _smoothed(alone, width).scores(theta)).reshape(n, levels, p)
         for k in range(levels - 2, 0, -1):
             blocks[:, k] += blocks[:, k + 1]
         blocks[:, 1:] -= blocks[:, :1]
