@@ -59,6 +59,14 @@ class RowLoss(Loss):
         """Values (n,) alone."""
         return self.rows(part, theta, objective)[0]
 
+    def sums(self, part: Part, theta: FloatArray, objective: RowObjective) -> FloatArray:
+        """``[sum of values, sums of scores]`` of one term, shape (1 + p,), row weights included."""
+        value, score = self.rows(part, theta, objective)
+        weights = part.rows.weights
+        if weights is None:
+            return np.concatenate([[value.sum()], score.sum(axis=0)])
+        return np.concatenate([[weights @ value], weights @ score])
+
     def argument(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
         """``t`` and ``dt/deta`` of every row; what spreads and kernel widths are measured in."""
         return IndexObjective.argument(objective, part, theta)
@@ -66,6 +74,51 @@ class RowLoss(Loss):
     def hessian(self, part: Part, theta: FloatArray, objective: RowObjective) -> FloatArray | None:
         """Sum of second derivatives over the rows of one term, row weights included; None: take differences."""
         return None
+
+
+@dataclass(frozen=True)
+class IndexRows(RowLoss):
+    """A loss of one index: a term is ``F(eta, Q)`` per row, ``Q`` the squared noise scale of the index.
+
+    Scores and second derivatives by theta follow from derivatives by eta and Q, and sums need no (n, p) array.
+    """
+
+    def terms(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, ...]:
+        """``F``, ``F_eta``, ``F_Q`` of every row, each of shape (n,)."""
+        raise NotImplementedError
+
+    def bends(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, ...] | None:
+        """``F_eta,eta``, ``F_eta,Q``, ``F_QQ``, ``F_Q`` of every row; None: take differences."""
+        return None
+
+    def rows(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
+        value, slope, spread = self.terms(part, theta, objective)
+        score = columns(part, objective).T * slope[:, None]
+        return value, score + spread[:, None] * (2.0 * objective.noise * theta)
+
+    def values(self, part: Part, theta: FloatArray, objective: RowObjective) -> FloatArray:
+        return self.terms(part, theta, objective)[0]
+
+    def sums(self, part: Part, theta: FloatArray, objective: RowObjective) -> FloatArray:
+        value, slope, spread = self.terms(part, theta, objective)
+        if (weights := part.rows.weights) is not None:
+            value, slope, spread = value * weights, slope * weights, spread * weights
+        gradient = 2.0 * float(spread.sum()) * objective.noise * theta
+        one = int(objective.intercept)
+        gradient[:one] += slope.sum()
+        gradient[one:] += part.rows.features @ slope
+        return np.concatenate([[value.sum()], gradient])
+
+    def hessian(self, part: Part, theta: FloatArray, objective: RowObjective) -> FloatArray | None:
+        found = self.bends(part, theta, objective)
+        if found is None:
+            return None
+        weights = part.rows.weights
+        bend, cross, twice, spread = found if weights is None else (weights * each for each in found)
+        design, grows = columns(part, objective), 2.0 * objective.noise * theta
+        across = np.outer(design @ cross, grows)
+        by_noise = float(twice.sum()) * np.outer(grows, grows) + np.diag(2.0 * objective.noise * float(spread.sum()))
+        return np.asarray((design * bend) @ design.T + across + across.T + by_noise)
 
 
 @dataclass(frozen=True)
@@ -123,15 +176,17 @@ class RowObjective(IndexObjective):
         sums = np.zeros(width)
         for first in range(0, n, BLOCK):
             block = slice(first, min(first + BLOCK, n))
+            own = part if n <= BLOCK else part.block(block)
             with np.errstate(over="ignore", invalid="ignore"):  # far trial points; what is not finite is refused
-                value, score = loss.rows(part if n <= BLOCK else part.block(block), theta, self)
-            if part.rows.weights is not None:
-                weights = part.rows.weights[block]
-                value, score = value * weights, score * weights[:, None]
+                if scores is None:
+                    sums += loss.sums(own, theta, self)
+                    continue
+                value, score = loss.rows(own, theta, self)
+            if own.rows.weights is not None:
+                value, score = value * own.rows.weights, score * own.rows.weights[:, None]
             sums[0] += value.sum()
             sums[1:] += score.sum(axis=0)
-            if scores is not None:
-                scores[block] += score
+            scores[block] += score
         return sums
 
     def argument(self, part: Part, theta: FloatArray) -> tuple[FloatArray, FloatArray]:

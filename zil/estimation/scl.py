@@ -27,7 +27,7 @@ from zil._validate import FloatArray
 from zil.estimation import solve
 from zil.estimation.losses import Quantile
 from zil.estimation.objective import IndexObjective, Part, Rows
-from zil.estimation.rowwise import RowLoss, RowObjective, columns
+from zil.estimation.rowwise import IndexRows, RowObjective
 from zil.privacy.doubling import double
 
 # Bandwidths tried, in units of the residual spread on X2.
@@ -39,7 +39,7 @@ FIRST_COPY = 1000
 
 
 @dataclass(frozen=True)
-class SmoothCheck(RowLoss):
+class SmoothCheck(IndexRows):
     """``t (tau - 1 + G(t/h))``, ``t = y - eta``: the check loss with its kink rounded off over a width h."""
 
     tau: float = 0.5
@@ -56,37 +56,36 @@ class SmoothCheck(RowLoss):
     def affine(self) -> tuple[float, float, float, float, float]:
         return (0.0, 1.0, -1.0, 0.0, 0.0)
 
-    def derivatives(self, t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """phi and its first four derivatives, each of shape (n,)."""
-        z = t / self.h
-        square = z * z
-        density = np.exp(-0.5 * square) / math.sqrt(2.0 * math.pi)
+    def slopes(self, z: FloatArray, density: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """phi and its derivative at ``t = h z``, each of shape (n,)."""
         step = self.tau - 1.0 + special.ndtr(z)
+        return self.h * z * step, step + z * density
+
+    def curvatures(self, z: FloatArray, density: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Second to fourth derivative at ``t = h z``, each of shape (n,)."""
+        square, density = z * z, density / self.h
         return (
-            t * step,
-            step + z * density,
-            density * (2.0 - square) / self.h,
-            density * z * (square - 4.0) / self.h**2,
-            density * (7.0 * square - square * square - 4.0) / self.h**3,
+            density * (2.0 - square),
+            density * z * (square - 4.0) / self.h,
+            density * (7.0 * square - square * square - 4.0) / self.h**2,
         )
 
-    def rows(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
-        t, slope = objective.argument(part, theta)
-        noise = objective.index_noise(theta)
-        f0, f1, f2, f3, _ = self.derivatives(t)
-        score = columns(part, objective).T * (slope * (part.a * f1 + part.c * noise * f3))[:, None]
-        score += (part.c * f2)[:, None] * (2.0 * objective.noise * theta)
-        return part.a * f0 + part.c * noise * f2, score
+    def standard(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
+        """``z = t/h`` of every row and the normal density there."""
+        response = part.rows.response
+        z = ((0.0 if response is None else response) - objective.index(part, theta)) / self.h
+        return z, np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
 
-    def hessian(self, part: Part, theta: FloatArray, objective: RowObjective) -> FloatArray:
-        t, slope = objective.argument(part, theta)
-        noise, grows = objective.index_noise(theta), 2.0 * objective.noise * theta
-        _, _, f2, f3, f4 = self.derivatives(t)
-        weights = 1.0 if part.rows.weights is None else part.rows.weights
-        design = columns(part, objective)
-        within = (design * (weights * slope**2 * (part.a * f2 + part.c * noise * f4))) @ design.T
-        across = np.outer(design @ (weights * slope * part.c * f3), grows)
-        return within + across + across.T + np.diag(2.0 * objective.noise * float((weights * part.c * f2).sum()))
+    def terms(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, ...]:
+        at, noise = self.standard(part, theta, objective), part.c * objective.index_noise(theta)
+        f0, f1 = self.slopes(*at)
+        f2, f3, _ = self.curvatures(*at)
+        return part.a * f0 + noise * f2, -(part.a * f1 + noise * f3), part.c * f2
+
+    def bends(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, ...]:
+        at, noise = self.standard(part, theta, objective), part.c * objective.index_noise(theta)
+        f2, f3, f4 = self.curvatures(*at)
+        return part.a * f2 + noise * f4, -part.c * f3, np.zeros(len(f2)), part.c * f2
 
 
 @dataclass(frozen=True)

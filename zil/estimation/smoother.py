@@ -29,6 +29,7 @@ from numpy.polynomial import legendre
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
+from zil._core import series
 from zil._validate import FloatArray
 
 NODES = 16
@@ -158,11 +159,9 @@ class Mesh:
         """Node values of the derivative."""
         return np.asarray(np.matmul(_rule()[2], f) * (2.0 / np.diff(self.edges))[:, None, None])
 
-    def at(self, t: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-        """Panel of each point, and the Legendre polynomials there (n, NODES)."""
-        k = np.clip(np.searchsorted(self.edges, t, "right") - 1, 0, len(self.edges) - 2)
-        x = 2.0 * (t - self.edges[k]) / (self.edges[k + 1] - self.edges[k]) - 1.0
-        return k, _polynomials(x)
+    def panel(self, t: FloatArray) -> NDArray[np.intp]:
+        """Panel of each point."""
+        return np.asarray(np.clip(np.searchsorted(self.edges, t, "right") - 1, 0, len(self.edges) - 2))
 
 
 def _joined(local: FloatArray, decay: FloatArray, group: NDArray[np.intp], beyond: FloatArray) -> FloatArray:
@@ -259,17 +258,18 @@ def _table_of_all(
     mesh = _mesh(dphi, t, responses, starts, kinks, s)
     out = np.empty((6 if curved else 3, len(eta)))
     share = max(1, MAX_VALUES // (mesh.nodes.size * (2 if curved else 1)))
-    k, basis = mesh.at(t)
+    panel = mesh.panel(t)
     for first in range(0, len(responses), share):
         mine = np.flatnonzero((place >= first) & (place < first + share))
         some = slice(first, first + share)
         table = _table(phi, dphi, d2phi, mesh, responses[some], starts[some], kinks, curved)
         if table is None:
             return None
-        smoothed, jumps = table
+        coefficients, jumps = table
         own = place[mine] - first
-        for made, coefficients in zip(out, smoothed, strict=True):
-            made[mine] = np.einsum("ij,ij->i", basis[mine], coefficients[k[mine], own])
+        made = np.empty((len(out), len(mine)))
+        series.evaluate(t[mine], mesh.edges, panel[mine], own, coefficients, made)
+        out[:, mine] = made
         for kink, jump in zip(kinks, jumps, strict=True):
             _add_point_mass(out, mine, (t[mine] - kink) / s, jump[own], s)
     return tuple(out)
@@ -364,8 +364,8 @@ def _table(
     starts: FloatArray,
     kinks: FloatArray,
     curved: bool,
-) -> tuple[list[FloatArray], list[FloatArray]] | None:
-    """Legendre coefficients of u, u_t, u_q (u_tt, u_tq, u_qq), each of shape (panels, responses, NODES), without the
+) -> tuple[FloatArray, list[FloatArray]] | None:
+    """Legendre coefficients of u, u_t, u_q (u_tt, u_tq, u_qq), shape (panels, responses, functions, NODES), without the
     point masses at kinks; and the masses (responses,) of each kink."""
     t, to_coefficients = mesh.nodes, _rule()[1]
     value, slope = _at(phi, t, responses, starts), _at(dphi, t, responses, starts)
@@ -386,7 +386,11 @@ def _table(
         if (np.abs(_jump(mesh, value, float(kink))) > 1e-8 * size).any():
             raise NotSmoothError("phi itself jumps at a kink")
     jumps = [_jump(mesh, slope, float(kink)) for kink in kinks]
-    return [np.ascontiguousarray(np.einsum("cj,kjy->kyc", to_coefficients, f)) for f in smoothed], jumps
+    values = np.stack(smoothed, axis=2)  # (panels, NODES, functions, responses)
+    panels, _, functions, columns = values.shape
+    coefficients = np.matmul(to_coefficients, values.reshape(panels, NODES, -1))
+    coefficients = coefficients.reshape(panels, NODES, functions, columns).transpose(0, 3, 2, 1)
+    return np.ascontiguousarray(coefficients), jumps
 
 
 def _jump(mesh: Mesh, f: FloatArray, kink: float) -> FloatArray:

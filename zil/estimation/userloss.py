@@ -12,7 +12,7 @@ from zil import _validate
 from zil._validate import FloatArray
 from zil.estimation import smoother
 from zil.estimation.objective import Part
-from zil.estimation.rowwise import STEP, RowLoss, RowObjective, columns, smoothing_scale
+from zil.estimation.rowwise import STEP, IndexRows, RowLoss, RowObjective, smoothing_scale
 
 # An index at which a loss of linear growth has its asymptotic slope.
 FAR = 1e8
@@ -31,7 +31,7 @@ def _per_row(name: str, values: Any, shape: tuple[int, ...]) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Index(RowLoss):
+class Index(IndexRows):
     """A scalar function of the index ``eta = intercept + x'theta`` and the response.
 
     Every method for smooth ``phi``.  With kinks, declared by ``kinks``: "naive", "dr", "rb" and "optimal", to exact
@@ -182,7 +182,7 @@ class Index(RowLoss):
         y = part.rows.response
         return np.zeros(part.rows.features.shape[1]) if y is None else y
 
-    def rows(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
+    def terms(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, ...]:
         eta = objective.index(part, theta)
         n = len(eta)
         y = self.responses(part)
@@ -201,10 +201,9 @@ class Index(RowLoss):
             value += part.e * u
             slope += part.e * u_t
             spread += part.e * part.kappa * u_q
-        score = columns(part, objective).T * slope[:, None]
-        return value, score + spread[:, None] * (2.0 * objective.noise * theta)
+        return value, slope, spread
 
-    def hessian(self, part: Part, theta: FloatArray, objective: RowObjective) -> FloatArray | None:
+    def bends(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, ...] | None:
         """At declared kinks only the smoothed terms count."""
         noise = objective.index_noise(theta)
         s = smoothing_scale(part, noise) if part.e != 0.0 else 0.0
@@ -221,13 +220,7 @@ class Index(RowLoss):
             cross += part.e * part.kappa * u_tq
             twice += part.e * part.kappa**2 * u_qq
             spread += part.e * part.kappa * u_q
-        if part.rows.weights is not None:
-            bend, cross, twice, spread = (part.rows.weights * each for each in (bend, cross, twice, spread))
-        design, grows = columns(part, objective), 2.0 * objective.noise * theta
-        across = np.outer(np.einsum("jn,n->j", design, cross), grows)
-        within = np.einsum("in,n,jn->ij", design, bend, design)
-        by_noise = float(twice.sum()) * np.outer(grows, grows) + np.diag(2.0 * objective.noise * float(spread.sum()))
-        return np.asarray(within + across + across.T + by_noise)
+        return bend, cross, twice, spread
 
     def smoothed(self, eta: FloatArray, y: FloatArray, s: float, curved: bool = False) -> tuple[FloatArray, ...]:
         """``u, u_t, u_q`` (and with ``curved`` ``u_tt, u_tq, u_qq``) of Laplace noise of scale s; inf and nan where the
@@ -259,12 +252,12 @@ class Index(RowLoss):
 
 
 @dataclass(frozen=True)
-class Growth(RowLoss):
+class Growth(IndexRows):
     """How an ``Index`` loss grows far out: its slopes there, joined at 0; for the test at infinity."""
 
     index: Index
 
-    def rows(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
+    def terms(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, ...]:
         eta = objective.index(part, theta)
         y = self.index.responses(part)
         with np.errstate(all="ignore"):
@@ -278,8 +271,7 @@ class Growth(RowLoss):
             force = force + part.e * (slope - 0.5 * (above - below) * np.sign(eta) * tail)
             if s > 0.0:
                 spread = part.e * part.kappa * (above - below) * (1.0 + np.abs(eta) / s) * tail / (4.0 * s)
-        score = columns(part, objective).T * force[:, None]
-        return value, score + spread[:, None] * (2.0 * objective.noise * theta)
+        return value, force, spread
 
 
 def _probes(y: FloatArray) -> tuple[FloatArray, FloatArray]:
