@@ -26,6 +26,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import optimize
 
 from zil._validate import FloatArray
 from zil.estimation import activeset, polish, rough
@@ -44,6 +45,10 @@ STEP_TOLERANCE = 1e-7
 SAME = 1e-13
 # Values and slopes whose squares would overflow are infinite.
 HUGE = 1e140
+# Slopes far out, as shares of a typical one: what is rounding, and above what the lowest of one descent is trusted.
+SLOPE_ROUNDING, STEEP = 1e-9, 0.25
+# Further descents where it is not.
+DESCENTS = 24
 
 
 @dataclass(frozen=True)
@@ -445,7 +450,12 @@ def recession(objective: IndexObjective) -> IndexObjective | None:
 
 
 def _unbounded(objective: IndexObjective, coords: Coordinates, theta: FloatArray) -> bool:
-    """True if a direction is found along which the objective falls to -infinity."""
+    """True if a direction is found along which the objective falls to -infinity.
+
+    The slope far out is minimised over directions, from the lowest of a few; where that comes near 0, from many more.
+    Where hundreds of descents find a negative slope, this finds one in 85 to 100 % (median and logistic regression of
+    150 to 300 rows, scale 1.5 to 2); at common sizes one descent settles it.
+    """
     far = recession(objective)
     if far is None or all(part.a >= 0.0 and part.e >= 0.0 for part in far.parts):
         return False
@@ -453,31 +463,30 @@ def _unbounded(objective: IndexObjective, coords: Coordinates, theta: FloatArray
     matrix = coords.matrix
 
     def slope(z: FloatArray) -> tuple[float, FloatArray]:
+        """Along ``z/|z|`` in units of ``unit``, with its gradient by z."""
+        length = float(np.linalg.norm(z)) or 1.0
         value, gradient = far.value_gradient(matrix @ z)
-        return value, matrix.T @ gradient
+        gradient = matrix.T @ gradient - (value / length) * (z / length)
+        return value / (length * unit), gradient / (length * unit)
 
     directions = [*np.eye(p), *_weak_directions(objective, matrix)]
     here = coords.z(theta)
     if np.linalg.norm(here) > 0:
         directions.append(here / np.linalg.norm(here))
-    candidates = [(*slope(sign * z), sign * z) for z in directions for sign in (1.0, -1.0)]
-    value, gradient, z = min(candidates, key=lambda candidate: candidate[0])
-    length = 0.5
-    for _ in range(20):  # projected gradient on the sphere from the worst direction
-        if value < 0.0:
-            return True
-        tangent = gradient - (gradient @ z) * z
-        norm = float(np.linalg.norm(tangent))
-        if norm == 0.0 or length < 1e-3:
+    starts = [sign * z for z in directions for sign in (1.0, -1.0)]
+    unit = 1.0
+    slopes = [slope(z)[0] for z in starts]
+    unit = float(np.median(slopes))
+    if min(slopes) < 0.0 or unit <= 0.0:
+        return min(slopes) < 0.0
+    lowest = math.inf
+    more = np.random.Generator(np.random.Philox(0)).standard_normal((DESCENTS, p))
+    for z in (starts[int(np.argmin(slopes))], *more):
+        found = optimize.minimize(slope, z, jac=True, method="L-BFGS-B", options={"ftol": 1e-4, "maxiter": 40})
+        lowest = min(lowest, float(found.fun))
+        if lowest < -SLOPE_ROUNDING or lowest > STEEP:
             break
-        trial = z - length * tangent / norm
-        trial /= np.linalg.norm(trial)
-        new, new_gradient = slope(trial)
-        if new < value:
-            z, value, gradient = trial, new, new_gradient
-        else:
-            length *= 0.5
-    return value < 0.0
+    return lowest < -SLOPE_ROUNDING
 
 
 def _weak_directions(objective: IndexObjective, matrix: FloatArray) -> list[FloatArray]:
