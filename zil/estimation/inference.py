@@ -220,6 +220,9 @@ def _largest_normal(covariance: FloatArray, level: float) -> float:
 class Fit:
     """Result of ``zil.fit``.  Holds no rows, so pickles are small and carry no data.
 
+    A loss made of a user's functions is pickled by their names: lambdas and functions of ``__main__`` cannot be loaded
+    elsewhere.
+
     Attributes
     ----------
     params : (p,) array
