@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import zil
-from zil.estimation import losses, versions
+from zil.estimation import losses, support, versions
+from zil.interfaces import simulation
 from zil.privacy.doubling import double
 
 P0, SCALE, COPIES = 0.3, 0.8, 3
@@ -123,3 +124,30 @@ def test_ridge_is_part_of_the_last_steps(monkeypatch):
     expected = -np.linalg.solve(hessian, ridge * np.r_[0.0, plain.params[1:]])
     assert moved[1:] == pytest.approx(expected[1:], rel=0.25)
     assert (np.abs(expected) < plain.bse).all()
+
+
+@pytest.mark.parametrize(("repetition", "n"), [(251, 500), (1197, 500), (2220, 500), (2872, 1000)])
+def test_a_mixture_of_levels_keeps_its_curvature(repetition, n):
+    """Samples in which the best weights, of both signs, left a curvature of .05 where V is 2: errors of 1.4 to 5.7.
+
+    Table 1 of the paper, mean of an indicator; fixed streams, no false alarms.
+    """
+    rng = simulation.stream(0, repetition)
+    x, zero_prob, scale = rng.random(5000), 0.05, 1.4
+    simulation.publish(x[:, None], 0.94, rng, zero_prob=0.1)
+    released = simulation.publish(x[:, None], scale, rng, zero_prob=zero_prob)[:n, 0]
+    fitted = zil.fit(
+        losses.Mean(("indicator", 0.5, 1.0)), released, x=[], noise=zil.Noise(zero_prob, scale), method="optimal",
+        bounds=[(0.0, 1.0)], rng=int(rng.integers(2**63)),
+    )  # fmt: skip
+    assert fitted.converged
+    assert fitted.small_sample
+    assert abs(fitted.params[0] - 0.5) < 4 * fitted.bse[0]
+    assert fitted.bse[0] < 0.5
+
+
+def test_steep():
+    reference = np.diag([1.0, 1e-12])
+    assert support.steep(0.6 * reference, reference)
+    assert not support.steep(np.diag([0.6, 0.4e-12]), reference)
+    assert not support.steep(np.full((2, 2), np.nan), reference)

@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import linalg
 
 from zil._validate import FloatArray
 from zil.estimation import inference, solve
@@ -27,6 +28,8 @@ from zil.estimation.versions import LEVELS, Scores, Versions
 MAX_STEPS = 15
 # Steps end below this many standard errors.
 TOLERANCE = 1e-4
+# Least curvature of a mixture of levels, as a share of that of the level it starts from.
+STEEP = 0.5
 
 
 def curved(objects: Versions, theta: FloatArray, weights: FloatArray, width: float | None = None) -> IndexObjective:
@@ -175,16 +178,17 @@ def choose_weights(objects: Versions, theta: FloatArray, weights: FloatArray, wi
     levels = objects.scores(theta, width)
     kernel = kernel_width(objects, theta) if objects.plain.loss.kinked else 0.0
     # in a small sample the preferred level may be indefinite at the estimate of another one
-    alone = [weights, *np.eye(len(LEVELS))[::-1]]
-    own = next((w for w in alone if positive(curvature(objects, theta, w, kernel))), None)
-    if own is None:
+    preferred = [weights, *np.eye(len(LEVELS))[::-1]]
+    found = ((w, curvature(objects, theta, w, kernel)) for w in preferred)
+    own, alone = next(((w, hessian) for w, hessian in found if positive(hessian)), (None, None))
+    if own is None or alone is None:
         return None
     weights = own
     for _ in range(2):  # weights and curvature depend on each other
         best = levels.level_weights(curvature(objects, theta, weights, kernel))
-        for share in (1.0, 0.5, 0.25, 0.0):  # in a small sample the best mixture may have no minimum
+        for share in (1.0, 0.5, 0.25, 0.0):
             weights = share * best + (1.0 - share) * own
-            if positive(curvature(objects, theta, weights, kernel)):
+            if steep(curvature(objects, theta, weights, kernel), alone):
                 break
     return weights
 
@@ -232,6 +236,20 @@ def positive(matrix: FloatArray) -> bool:
         return False
     values = np.linalg.eigvalsh(matrix / np.outer(scale, scale))
     return bool(values[0] > 1e-10 * values[-1])
+
+
+def steep(hessian: FloatArray, reference: FloatArray) -> bool:
+    """At least ``STEEP`` times as curved as the (positive definite) reference in every direction.
+
+    All levels estimate the same V.  In a small sample weights of both signs can leave a mixture with next to no
+    curvature, or none: a minimum far away, or no minimum (means of an indicator, 500 rows, zero_prob .05: errors of
+    1 to 6 in 13 of 5000 samples before there was a bound).
+    """
+    scale = np.sqrt(np.diag(reference))
+    if not np.isfinite(hessian).all():
+        return False
+    values = linalg.eigh(hessian / np.outer(scale, scale), reference / np.outer(scale, scale), eigvals_only=True)
+    return bool(values[0] >= STEEP)
 
 
 def _failed(solution: Solution, message: str) -> Solution:
