@@ -72,7 +72,9 @@ def test_what_comes_out(files):
         pd.testing.assert_series_equal(out[name], old[name])
     unchanged = (out["a"] - old["a"]).abs() < 1e-5
     assert 0.05 < unchanged.mean() < 0.5  # 0.25 expected: 300 rows, false alarm below 1e-9
-    assert (((out["b"] - old["b"]).abs() < 1e-5) == unchanged).all()
+    # noise of one column below 1e-5 (some 1e-5 per row) is no mistake; three such rows are: false alarm below 1e-7.
+    # Noise by the entry would differ in a third of the rows.
+    assert (((out["b"] - old["b"]).abs() < 1e-5) != unchanged).sum() <= 2
     back = zil.load(dst)
     assert back.metadata == meta
     assert back.private
