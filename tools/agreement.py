@@ -78,6 +78,14 @@ def _custom_laplacian(x: np.ndarray, y: np.ndarray, theta: np.ndarray) -> np.nda
     return np.asarray(2.0 * (theta[1] * mean) ** 2 - 2.0 * (y - mean) * theta[1] ** 2 * mean)
 
 
+def log_cosh() -> losses.Index:
+    return losses.Index(
+        lambda eta, y: np.logaddexp(eta - y, y - eta),
+        lambda eta, y: np.tanh(eta - y),
+        lambda eta, y: 1.0 - np.tanh(eta - y) ** 2,
+    )
+
+
 @dataclass(frozen=True)
 class Case:
     """One loss with rows to fit.
@@ -113,11 +121,7 @@ CASES: dict[str, Case] = {
     "Poisson": Case(losses.Poisson, counts, SMOOTH),
     "Poisson, y noised": Case(losses.Poisson, counts, SMOOTH, True),
     "Index: log cosh": Case(
-        lambda: losses.Index(
-            lambda eta, y: np.logaddexp(eta - y, y - eta),
-            lambda eta, y: np.tanh(eta - y),
-            lambda eta, y: 1.0 - np.tanh(eta - y) ** 2,
-        ),
+        log_cosh,
         regression,
         SMOOTH,
     ),
@@ -130,11 +134,7 @@ CASES: dict[str, Case] = {
         KINKED,
     ),
     "Index: log cosh, y noised": Case(
-        lambda: losses.Index(
-            lambda eta, y: np.logaddexp(eta - y, y - eta),
-            lambda eta, y: np.tanh(eta - y),
-            lambda eta, y: 1.0 - np.tanh(eta - y) ** 2,
-        ),
+        log_cosh,
         regression,
         SMOOTH,
         True,

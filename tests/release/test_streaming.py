@@ -1,4 +1,7 @@
-"""Files in bounded memory: pass-through, refusals, the ledger, append, repeat."""
+"""Files in bounded memory: pass-through, refusals, the ledger, append, repeat.
+
+Over 400 lines because it mirrors one file, zil/release/streaming.py, for two formats with many ways to be broken.
+"""
 
 import json
 import os

@@ -15,6 +15,8 @@ Design: panels that do not resolve phi' (Legendre coefficients that have not dec
 also how a kink that was not declared is told; near declared kinks panels shrink to the size of s, because u has a
 layer of that width there.  A quadrature per row would evaluate phi some thousand times per row instead of some
 thousand times in all.  Derivation: docs/proof_rao_blackwell.md, 5.2.
+
+Over 400 lines because one mesh for all rows and panels of every row's own are two ways to the same integrals.
 """
 
 from __future__ import annotations

@@ -245,9 +245,9 @@ def steep(hessian: FloatArray, reference: FloatArray) -> bool:
     curvature, or none: a minimum far away, or no minimum (means of an indicator, 500 rows, zero_prob .05: errors of
     1 to 6 in 13 of 5000 samples before there was a bound).
     """
-    scale = np.sqrt(np.diag(reference))
     if not np.isfinite(hessian).all():
         return False
+    scale = np.sqrt(np.diag(reference))
     values = linalg.eigh(hessian / np.outer(scale, scale), reference / np.outer(scale, scale), eigvals_only=True)
     return bool(values[0] >= STEEP)
 
