@@ -6,8 +6,7 @@ from scipy import optimize, special
 
 import zil
 from zil.estimation import solve
-from zil.estimation.objective import Part, Rows
-from zil.estimation.rowwise import RowObjective
+from zil.estimation.objective import IndexObjective, Part, Rows
 from zil.estimation.scl import SmoothCheck
 
 N, D = 100_000, 6
@@ -153,7 +152,7 @@ def test_scl_fit(race):
     x2 = x + np.sqrt(rng.exponential(size=(n, 1))) * rng.normal(size=(n, D)) * 0.5
     design, noise = np.column_stack([np.ones(n), x2]), np.concatenate([[0.0], np.full(D, 0.25)])
     rows = Rows(np.ascontiguousarray(x2.T), y)
-    objective = RowObjective(SmoothCheck(0.3, h), (Part(rows, a=1.0, c=-0.5),), noise, 0.0, True, n, float(n))
+    objective = IndexObjective(SmoothCheck(0.3, h), (Part(rows, a=1.0, c=-0.5),), noise, 0.0, True, n, float(n))
 
     def value_gradient(theta):
         t = (y - design @ theta) / h

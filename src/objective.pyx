@@ -38,7 +38,7 @@ SOFTPLUS_TAYLOR_SIZE = ZIL_SP_TAYLOR_SIZE
 SOFTPLUS_TABLE_SIZE = ZIL_SP_TABLE_SIZE
 
 # Numbers of the losses in src/c/losses.h.
-LOSSES = {"square": 0, "kink": 1, "huber": 2, "softplus": 3, "square_plus": 4, "exponential": 5}
+LOSSES = {"square": 0, "kink": 1, "huber": 2, "softplus": 3, "square_plus": 4, "exponential": 5, "soft_check": 6}
 # Losses whose smoothed form is read from a table.
 TABLED = frozenset({"softplus"})
 
@@ -81,6 +81,8 @@ cdef int pack_term(object term, zil_term *out, const double[::1] table) except -
         out.table = &table[0]
     elif out.loss == 3 and out.e != 0.0:
         raise ValueError("the smoothed softplus needs its table")
+    if out.loss == 6 and out.e != 0.0:
+        raise ValueError("the soft check loss has no smoothed form")
     return 0
 
 

@@ -13,7 +13,7 @@ cdef extern from "zil_build.h" nogil:
     const char *ZIL_BUILD_NUMPY
     const char *ZIL_BUILD_VERSION
 
-FUNCTIONS = {"exp": 0, "log": 1, "log1p": 2, "sin2pi": 3, "cos2pi": 4}
+FUNCTIONS = {"exp": 0, "log": 1, "log1p": 2, "sin2pi": 3, "cos2pi": 4, "normal_cdf": 5}
 
 
 def best_isa():

@@ -16,6 +16,11 @@ def evaluate(
 
     Point by point, so results do not depend on how points are grouped.  ``coefficients`` (panels, columns, functions,
     16), ``series_out`` (functions, n).
+
+    Raises
+    ------
+    ValueError
+        Lengths or shapes that do not fit, a panel or column outside ``coefficients``.
     """
     cdef Py_ssize_t n = t.shape[0], panels = coefficients.shape[0], functions = coefficients.shape[2], i, f, j, k
     cdef double up[COUNT]

@@ -6,6 +6,7 @@ Every polynomial is a Chebyshev fit in 60 digits, rounded to double at the end:
 * log:  (2 atanh(s)/s - 2) / s^2       in z = s^2, s = f/(2+f), 1+f in [sqrt(1/2), sqrt(2)]
 * sin:  sin(2 pi r)/r                  in z = r^2, |r| <= 1/8
 * cos:  (cos(2 pi r) - 1)/r^2          in z = r^2, |r| <= 1/8
+* mills: (x + 5) (1 - Phi(x))/Phi'(x)  in u = (x - 5)/(x + 5), 0 <= x <= 39, Phi the normal distribution
 
 Run: ``python tools/make_vmath.py > src/c/vmath_tables.h``.
 """
@@ -60,6 +61,16 @@ def main() -> None:
         "VM_COS",
         *fit(lambda z: (mp.cos(2 * mp.pi * mp.sqrt(z)) - 1) / z, mp.mpf(10) ** -28, z_top, 8),
         "(cos(2 pi r) - 1)/r^2 in r^2, |r| <= 1/8",
+    )
+
+    def mills(u):
+        x = 5 * (1 + u) / (1 - u)
+        return (x + 5) * mp.sqrt(mp.pi / 2) * mp.erfc(x / mp.sqrt(2)) * mp.exp(x * x / 2)
+
+    emit(
+        "VM_MILLS",
+        *fit(mills, -1, mp.mpf(34) / 44, 22),
+        "(x + 5) (1 - Phi(x))/Phi'(x) in (x - 5)/(x + 5), 0 <= x <= 39",
     )
     ln2_hi = mp.mpf(float.fromhex("0x1.62e42fee00000p-1"))
     print(f"#define VM_LN2_HI {float(ln2_hi)!r} /* log(2), low 32 bits zero: k * VM_LN2_HI is exact */")

@@ -10,7 +10,8 @@
  *                        u(t, q) = E phi(t + L), q = s^2, density of L exp(-|z|/s)/(2s),
  *                        which solves u - q u_tt = phi:  { u, u_t, u_tt, u_q, u_tq, u_qq }
  *
- * Absolute, quantile and hinge loss are one block: A max(t,0) + B max(-t,0).
+ * Absolute, quantile and hinge loss are one block: A max(t,0) + B max(-t,0).  The check loss of the comparator sCL has
+ * no smoothed form: it is corrected by SL only.
  * Formulas: docs/proof_rao_blackwell.md.  Adding a loss: one block, one row in ZIL_LOSSES,
  * one class in zil/estimation/indexloss.py.
  */
@@ -34,7 +35,7 @@ typedef struct {
     const double *table;
 } zil_loss_args;
 
-/* ZIL_LOSSES(X): X(number, name, reads the table when smoothed) */
+/* X(number, name): losses that have both forms, and those that have the plain one only */
 #define ZIL_LOSSES(X)                                                                              \
     X(0, square)                                                                                   \
     X(1, kink)                                                                                     \
@@ -42,6 +43,7 @@ typedef struct {
     X(3, softplus)                                                                                 \
     X(4, square_plus)                                                                              \
     X(5, exponential)
+#define ZIL_PLAIN_LOSSES(X) X(6, soft_check)
 
 /* t^2 / 2 */
 VM_INLINE zil_plain square_plain(double t, const zil_loss_args *g) {
@@ -172,6 +174,22 @@ VM_INLINE zil_smooth exponential_smooth(double t, double s, const zil_loss_args 
     (void)g;
     double k = 1.0 / (1.0 - s * s), u = vm_exp(t) * k;
     zil_smooth r = {u, u, u, u * k, u * k, 2.0 * u * k * k};
+    return r;
+}
+
+/* t (tau - 1 + Phi(t/h)), Phi the normal distribution: p = {tau, h} */
+VM_INLINE zil_plain soft_check_plain(double t, const zil_loss_args *g) {
+    double h = g->p[1], z = t / h;
+    z = z > 40.0 ? 40.0 : z; /* the density is 0 beyond 38, and 0 times infinity must not be formed */
+    z = z < -40.0 ? -40.0 : z;
+    double square = z * z, density = vm_normal_density(z), per = density / h;
+    double level = g->p[0] - 1.0 + vm_normal_cdf(z, density);
+    zil_plain r;
+    r.f0 = t * level;
+    r.f1 = level + z * density;
+    r.f2 = per * (2.0 - square);
+    r.f3 = per * z * (square - 4.0) / h;
+    r.f4 = per * (7.0 * square - square * square - 4.0) / (h * h);
     return r;
 }
 

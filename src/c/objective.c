@@ -10,7 +10,7 @@ typedef struct {
 } block;
 
 /* The loops of one loss: _1 gives value and first derivatives, _2 second derivatives, so neither carries the other's work. */
-#define STAMP(number, name)                                                                        \
+#define STAMP_PLAIN(number, name)                                                                  \
     __attribute__((unused)) static void name##_plain_1(const zil_loss_args *g, double a, int m, const double *t, block *b) {                 \
         for (int i = 0; i < m; i++) {                                                              \
             zil_plain r = name##_plain(t[i], g);                                                   \
@@ -37,7 +37,8 @@ typedef struct {
             b->tq[i] += c * r.f3;                                                                  \
             b->q[i] += c * r.f2;                                                                   \
         }                                                                                          \
-    }                                                                                              \
+    }
+#define STAMP_SMOOTH(number, name)                                                                 \
     static void name##_smooth_1(const zil_loss_args *g, double e, double s, double k, int m, const double *t, block *b) { \
         for (int i = 0; i < m; i++) {                                                              \
             zil_smooth r = name##_smooth(t[i], s, g);                                              \
@@ -55,8 +56,11 @@ typedef struct {
             b->q[i] += e * k * r.q;                                                                \
         }                                                                                          \
     }
-ZIL_LOSSES(STAMP)
-#undef STAMP
+ZIL_LOSSES(STAMP_PLAIN)
+ZIL_PLAIN_LOSSES(STAMP_PLAIN)
+ZIL_LOSSES(STAMP_SMOOTH)
+#undef STAMP_PLAIN
+#undef STAMP_SMOOTH
 
 /* Softplus value and slope in two loops: exp first, then logarithm and quotient.  One loop is bound by the length of
  * the chain from t to the logarithm, of which too few fit into the processor's window. */
@@ -84,8 +88,10 @@ typedef struct {
     {{name##_plain_1, name##_plain_2},                                                             \
      {name##_laplacian_1, name##_laplacian_2},                                                     \
      {name##_smooth_1, name##_smooth_2}},
-static const loops LOOPS[] = {ZIL_LOSSES(ENTRY)};
+#define PLAIN_ENTRY(number, name) {{name##_plain_1, name##_plain_2}, {name##_laplacian_1, name##_laplacian_2}, {0, 0}},
+static const loops LOOPS[] = {ZIL_LOSSES(ENTRY) ZIL_PLAIN_LOSSES(PLAIN_ENTRY)};
 #undef ENTRY
+#undef PLAIN_ENTRY
 #undef softplus_plain_1
 
 static void clear(int order, int m, block *b) {

@@ -23,6 +23,10 @@ void ZIL_NAME(zil_probe)(int function, long n, const double *x, double *out) {
             vm_sincos2pi(x[i], &out[i], &c);
         }
         break;
+    case ZIL_PROBE_NORMAL_CDF:
+        for (long i = 0; i < n; i++)
+            out[i] = vm_normal_cdf(x[i], vm_normal_density(x[i]));
+        break;
     default:
         for (long i = 0; i < n; i++) {
             double s;

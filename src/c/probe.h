@@ -4,7 +4,7 @@
 
 #include "isa.h"
 
-enum { ZIL_PROBE_EXP, ZIL_PROBE_LOG, ZIL_PROBE_LOG1P, ZIL_PROBE_SIN2PI, ZIL_PROBE_COS2PI };
+enum { ZIL_PROBE_EXP, ZIL_PROBE_LOG, ZIL_PROBE_LOG1P, ZIL_PROBE_SIN2PI, ZIL_PROBE_COS2PI, ZIL_PROBE_NORMAL_CDF };
 
 ZIL_DECLARE(void, zil_probe, (int function, long n, const double *x, double *out))
 

@@ -12,6 +12,7 @@ from zil._core import objective as kernel
 from zil._core import probe
 from zil.estimation import corrections
 from zil.estimation.objective import IndexObjective, Part, Rows
+from zil.estimation.scl import SmoothCheck
 
 LOSSES = [
     losses.Squared(),
@@ -57,6 +58,8 @@ def methods(loss):
 
 
 CASES = [(loss, method) for loss in LOSSES for method in methods(loss) if method != "optimal"]
+# The check loss of sCL has no smoothed form; its values are compared in test_scl.py.
+SOFT = [(SmoothCheck(0.3, 0.5), "naive"), (SmoothCheck(0.3, 0.5), "scl")]
 
 
 def ids(case):
@@ -82,7 +85,7 @@ def test_value_against_the_plain_formula(case, weights):
     assert objective.value_gradient(theta)[0] == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("case", CASES, ids=ids)
+@pytest.mark.parametrize("case", CASES + SOFT, ids=ids)
 @pytest.mark.parametrize("intercept", [False, True])
 def test_gradient_hessian_and_scores(case, intercept):
     """Central differences of the value and of the gradient; scores average to the gradient."""
@@ -115,7 +118,7 @@ def test_gradient_hessian_and_scores(case, intercept):
     assert np.array_equal(hessian, hessian.T)
 
 
-@pytest.mark.parametrize("case", CASES, ids=ids)
+@pytest.mark.parametrize("case", CASES + SOFT, ids=ids)
 def test_same_bytes_for_threads_and_instruction_sets(case):
     loss, method = case
     rng = np.random.default_rng()
@@ -235,22 +238,10 @@ def test_kernels_refuse_shapes_that_do_not_fit():
     ):
         with pytest.raises(ValueError, match=r"does not fit|wrong"):
             call(**{**good, **bad})
-    with pytest.raises(ValueError, match="table"):
-        kernel.gradient(
-            (3, *term[1:3], 0.0, 0.0, 1.0, 1.0, 0.0),
-            None,
-            x,
-            None,
-            None,
-            False,
-            np.ones(2),
-            np.ones(2),
-            0.0,
-            0,
-            1,
-            sums,
-            None,
-        )
+    for number, message in ((kernel.LOSSES["softplus"], "table"), (kernel.LOSSES["soft_check"], "no smoothed form")):
+        smoothed = (number, (0.3, 0.5), term[2], 0.0, 0.0, 1.0, 1.0, 0.0)
+        with pytest.raises(ValueError, match=message):
+            kernel.gradient(smoothed, None, x, None, None, False, np.ones(2), np.ones(2), 0.0, 0, 1, sums, None)
 
 
 def test_power_of_the_value_test():

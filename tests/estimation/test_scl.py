@@ -7,15 +7,14 @@ import pytest
 from scipy import stats
 
 import zil
-from zil.estimation.objective import Part, Rows
-from zil.estimation.rowwise import RowObjective
+from zil.estimation.objective import IndexObjective, Part, Rows
 from zil.estimation.scl import SmoothCheck
 
 
 def objective(x, y, c, scale, h=0.8, tau=0.3):
     rows = Rows(np.ascontiguousarray(x.T), y)
     noise = np.array([0.0, scale**2, scale**2])
-    return RowObjective(SmoothCheck(tau, h), (Part(rows, a=1.0, c=c),), noise, 0.0, True, len(y), float(len(y)))
+    return IndexObjective(SmoothCheck(tau, h), (Part(rows, a=1.0, c=c),), noise, 0.0, True, len(y), float(len(y)))
 
 
 def design(rng, n):
@@ -41,6 +40,16 @@ def test_formula_and_derivatives():
     for one in (made, weighted):
         difference = [(one.value_gradient(theta + s)[1] - one.value_gradient(theta - s)[1]) / 2e-5 for s in step]
         assert one.hessian(theta) == pytest.approx(np.array(difference), abs=1e-6)
+
+
+def test_far_rows():
+    """Residuals whose squares overflow: the check loss itself, and no curvature."""
+    y = np.array([1e200, -1e200])
+    made = objective(np.zeros((2, 2)), y, -0.5, 1.0)
+    value, gradient = made.value_gradient(np.zeros(3))
+    assert value == pytest.approx((0.3 * 1e200 + 0.7 * 1e200) / 2, rel=1e-14)
+    assert gradient[0] == pytest.approx((-0.3 + 0.7) / 2)
+    assert not made.hessian(np.zeros(3)).any()
 
 
 def test_correction_is_unbiased_for_the_smoothed_loss():

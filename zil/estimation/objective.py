@@ -88,6 +88,12 @@ def _softplus_taylor() -> FloatArray:
     return taylor
 
 
+@functools.cache
+def _lower(p: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Places of a lower triangle: making them costs as much as the Hessian of a thousand rows."""
+    return np.tril_indices(p)
+
+
 @dataclass(frozen=True)
 class IndexObjective:
     """Mean over rows of a sum of terms, as a function of ``theta`` (intercept first).
@@ -219,7 +225,7 @@ class IndexObjective:
         for part in self.parts:
             packed += self._run("hessian", part, theta, len(packed), None)
         out = np.zeros((p, p))
-        low = np.tril_indices(p)
+        low = _lower(p)
         out[low] = packed / self.total
         out[low[1], low[0]] = out[low]
         return out + self.penalty_curvature()

@@ -18,16 +18,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from scipy import special
 
 from zil import _validate
 from zil._validate import FloatArray
 from zil.estimation import solve
-from zil.estimation.losses import Quantile
+from zil.estimation.indexloss import Loss, Quantile
 from zil.estimation.objective import IndexObjective, Part, Rows
-from zil.estimation.rowwise import IndexRows, RowObjective
 from zil.privacy.doubling import double
 
 # Bandwidths tried, in units of the residual spread on X2.
@@ -39,53 +38,20 @@ FIRST_COPY = 1000
 
 
 @dataclass(frozen=True)
-class SmoothCheck(IndexRows):
+class SmoothCheck(Loss):
     """``t (tau - 1 + G(t/h))``, ``t = y - eta``: the check loss with its kink rounded off over a width h."""
 
     tau: float = 0.5
     h: float = 1.0
+    block: ClassVar[str] = "soft_check"
+    smooth: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _validate.positive("h", self.h)
 
     @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        return True
-
-    @property
-    def affine(self) -> tuple[float, float, float, float, float]:
-        return (0.0, 1.0, -1.0, 0.0, 0.0)
-
-    def slopes(self, z: FloatArray, density: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """phi and its derivative at ``t = h z``, each of shape (n,)."""
-        step = self.tau - 1.0 + special.ndtr(z)
-        return self.h * z * step, step + z * density
-
-    def curvatures(self, z: FloatArray, density: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Second to fourth derivative at ``t = h z``, each of shape (n,)."""
-        square, density = z * z, density / self.h
-        return (
-            density * (2.0 - square),
-            density * z * (square - 4.0) / self.h,
-            density * (7.0 * square - square * square - 4.0) / self.h**2,
-        )
-
-    def standard(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
-        """``z = t/h`` of every row and the normal density there."""
-        response = part.rows.response
-        z = ((0.0 if response is None else response) - objective.index(part, theta)) / self.h
-        return z, np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
-
-    def terms(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, ...]:
-        at, noise = self.standard(part, theta, objective), part.c * objective.index_noise(theta)
-        f0, f1 = self.slopes(*at)
-        f2, f3, _ = self.curvatures(*at)
-        return part.a * f0 + noise * f2, -(part.a * f1 + noise * f3), part.c * f2
-
-    def bends(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, ...]:
-        at, noise = self.standard(part, theta, objective), part.c * objective.index_noise(theta)
-        f2, f3, f4 = self.curvatures(*at)
-        return part.a * f2 + noise * f4, -part.c * f3, np.zeros(len(f2)), part.c * f2
+    def constants(self) -> tuple[float, float]:
+        return (self.tau, self.h)
 
 
 @dataclass(frozen=True)
@@ -106,7 +72,7 @@ class _Layers:
         shared = (self.noise, self.noise_response, self.intercept, n, total)
         if h is None:
             return IndexObjective(Quantile(self.tau), (Part(rows, a=1.0),), *shared)
-        return RowObjective(SmoothCheck(self.tau, h), (Part(rows, a=1.0, c=-0.5),), *shared, noise_share=1.0)
+        return IndexObjective(SmoothCheck(self.tau, h), (Part(rows, a=1.0, c=-0.5),), *shared, noise_share=1.0)
 
     def distance(self, layer: int, target: FloatArray, h: float) -> float:
         """How far sCL on the layer is from the target, in standardised coefficients; inf if it has no minimum."""
