@@ -132,6 +132,39 @@ def test_c21_label_coding(labels):
     assert np.array_equal(np.asarray(before), np.asarray(labels))
 
 
+WORDS = np.where(Y8, "high", "low")
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.Series(pd.Categorical(WORDS, ["low", "high"], ordered=True)),
+        pd.Categorical(WORDS, ["low", "medium", "high"], ordered=True),
+        pl.Series(WORDS.tolist(), dtype=pl.Enum(["low", "high"])),
+    ],
+)
+def test_c21_a_declared_order_of_classes_is_kept(labels):
+    """Sorted, "low" would be the event."""
+    fits = [zil.fit("logistic", X8[:, None], y=labels)]
+    if not isinstance(labels, pd.Categorical):
+        frame = pl.DataFrame if isinstance(labels, pl.Series) else pd.DataFrame
+        fits.append(zil.fit("logistic", frame({"x": X8, "level": labels}), y="level"))
+    for result in fits:
+        assert result.classes == ("low", "high")
+        assert result.params == pytest.approx([-LOG3, 2 * LOG3], rel=1e-9)
+        assert "class 'high' against 'low'" in str(result.summary())
+        assert result.to_dict()["classes"] == ["low", "high"]
+    scores = zil.CorrectedLoss("logistic", X8[:, None], labels).gradient(fits[0].params)
+    assert scores == pytest.approx(np.zeros(2), abs=1e-12)
+
+
+def test_c21_the_order_of_an_unordered_categorical_means_nothing():
+    """Files list categories as they came."""
+    result = zil.fit("logistic", X8[:, None], y=pd.Series(pd.Categorical(WORDS, ["low", "high"])))
+    assert result.classes == ("high", "low")
+    assert result.params == pytest.approx([LOG3, -2 * LOG3], rel=1e-9)
+
+
 def test_c21_hinge_and_three_classes():
     x = np.array([-2, -1, -0.25, 0.5, 1, 4])[:, None]
     for y in ([-1, 1, -1, -1, 1, 1], [0, 1, 0, 0, 1, 1], ["a", "b", "a", "a", "b", "b"]):

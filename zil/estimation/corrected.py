@@ -244,7 +244,7 @@ class CorrectedLoss:
         elif not isinstance(X1, (np.ndarray, list, tuple)) and not isinstance(y, (np.ndarray, list, tuple)):
             _tables.same_rows(X1, y, "X1 and y")
         data.check_location(self.loss, names)
-        coded, classes = self.loss.code_response(data.column_vector("y", y, n))
+        coded, classes = self.loss.code_response(data.column_vector("y", y, n), data.class_order(y))
         scale, scale_y, zero_prob = data.split_noise(noise, names, column, self.loss)
         self._sample = data.Sample(
             x=features,

@@ -84,15 +84,30 @@ def _series_values(name: str, values: Any) -> Any:
     return np.asarray(series.to_list(), dtype=object) if series.dtype == nw.Object else np.asarray(series.to_list())
 
 
-def _response_column(table: Any, name: Any) -> Any:
+def class_order(values: Any) -> tuple[Any, ...] | None:
+    """Categories of an ordered categorical or an Enum, lowest first; None for anything else.
+
+    The order of an unordered categorical is that of storage and means nothing: a file may list them as they came.
+    """
+    import narwhals as nw
+
+    if not hasattr(values, "to_frame"):  # pandas.Categorical is no series
+        return tuple(values.categories) if getattr(values, "ordered", False) is True else None
+    dtype = nw.from_native(values, allow_series=True, eager_only=True).dtype
+    return tuple(dtype.categories) if isinstance(dtype, nw.Enum) else None
+
+
+def _response_column(table: Any, name: Any) -> tuple[Any, tuple[Any, ...] | None]:
+    """The named column, and its ``class_order``."""
     if isinstance(table, (np.ndarray, list, tuple)):
         _tables.resolve(table, [name], what="y column")
         array = np.ma.asarray(table) if isinstance(table, np.ma.MaskedArray) else np.asarray(table)
-        return column_vector(f"y column {name!r}", array[:, name] if array.ndim == 2 else array)
+        return column_vector(f"y column {name!r}", array[:, name] if array.ndim == 2 else array), None
     import narwhals as nw
 
     _tables.resolve(table, [name], what="y column")
-    return _series_values(f"y column {name!r}", nw.from_native(table, eager_only=True).get_column(name).to_native())
+    column = nw.from_native(table, eager_only=True).get_column(name).to_native()
+    return _series_values(f"y column {name!r}", column), class_order(column)
 
 
 def _is_name(value: Any, table: Any) -> bool:
@@ -145,13 +160,13 @@ def sample(
     if n == 0:
         raise ValueError("the table has no rows")
     if y_column is not None:
-        response = _response_column(table, y_column)
+        response, order = _response_column(table, y_column)
     else:
         if not isinstance(table, (np.ndarray, list, tuple)) and not isinstance(y, (np.ndarray, list, tuple)):
             _tables.same_rows(table, y, "the table and y")
-        response = column_vector("y", y, n)
+        response, order = column_vector("y", y, n), class_order(y)
     scale, scale_y, zero_prob = _scales(noise, columns, x_columns, y_column, loss)
-    coded, classes = loss.code_response(response)
+    coded, classes = loss.code_response(response, order)
     return Sample(
         x=features,
         y=coded,

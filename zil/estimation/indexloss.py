@@ -122,8 +122,13 @@ class Loss:
         del q
         return ""
 
-    def code_response(self, y: Any) -> tuple[FloatArray, tuple[Any, ...] | None]:
-        """Response as floats, and the two classes of a classifier (else None).
+    def code_response(self, y: Any, order: tuple[Any, ...] | None = None) -> tuple[FloatArray, tuple[Any, ...] | None]:
+        """Response as floats, and the two classes of a classifier (else None), the modelled one last.
+
+        Parameters
+        ----------
+        order : tuple, optional
+            Declared order of the classes; default: sorted.
 
         Raises
         ------
@@ -134,7 +139,7 @@ class Loss:
         """
         if not self.classifier:
             return _validate.finite_array("y", y, 1), None
-        return _code_classes(y)
+        return _code_classes(y, order)
 
 
 @dataclass(frozen=True)
@@ -222,7 +227,8 @@ class Huber(Loss):
 class Logistic(Loss):
     """``log(1 + exp(-y eta))``, y in {-1, 1}: logistic regression; the second class is the event.
 
-    Any two labels are accepted (0/1, -1/1, bool, text, ...); the larger one in sorted order is the event.
+    Any two labels are accepted (0/1, -1/1, bool, text, ...).  The event is the later one in sorted order, or in the
+    declared order of an ordered categorical or Enum; ``Fit.summary`` names it.
     """
 
     block: ClassVar[str] = "softplus"
@@ -337,7 +343,7 @@ class Asymptote(Loss):
         return (self.up, self.down)
 
 
-def _code_classes(y: Any) -> tuple[FloatArray, tuple[Any, ...]]:
+def _code_classes(y: Any, order: tuple[Any, ...] | None) -> tuple[FloatArray, tuple[Any, ...]]:
     values = np.asarray(y)
     if values.ndim != 1:
         raise ValueError(f"y must have 1 dimension(s), got shape {values.shape}")
@@ -350,4 +356,6 @@ def _code_classes(y: Any) -> tuple[FloatArray, tuple[Any, ...]]:
         raise ValueError(f"y has a single class, {labels.tolist()[0]!r}; two are needed")
     if len(labels) != 2:
         raise ValueError(f"y must have two classes, got {len(labels)}")
+    if order is not None and order.index(labels[1]) < order.index(labels[0]):
+        labels = labels[::-1]
     return np.where(values == labels[1], 1.0, -1.0), tuple(labels.tolist())

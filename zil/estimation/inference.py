@@ -370,6 +370,7 @@ class Fit:
         return {
             "loss": repr(self.loss),
             "method": self.method,
+            "classes": None if self.classes is None else [str(label) for label in self.classes],
             "nobs": self.nobs,
             "zero_prob": self.zero_prob,
             "converged": self.converged,
@@ -397,6 +398,8 @@ class Fit:
 
     def _heading(self) -> list[str]:
         lines = [f"{self.loss!r}, method {self.method}, {self.nobs} rows, {self.cov_type} standard errors"]
+        if self.classes is not None:
+            lines.append(f"class {self.classes[1]!r} against {self.classes[0]!r}")
         if self.zero_prob is not None:
             lines.append(f"published rows: each one unchanged with probability {self.zero_prob:g}")
         if not self.converged:
