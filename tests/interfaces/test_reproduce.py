@@ -95,6 +95,18 @@ def test_command_line(capsys):
     assert "magic" in capsys.readouterr().err
 
 
+def test_a_run_goes_on(tmp_path):
+    """More repetitions use those that are there; the numbers are those of one run."""
+    arguments = {"seed": 3, "methods": ["oracle", "naive"], "processes": 1}
+    whole = reproduce("table1", 4, **arguments)
+    reproduce("table1", 2, keep=tmp_path, **arguments)
+    longer = reproduce("table1", 4, keep=tmp_path, **arguments)
+    assert np.array_equal(longer.errors, whole.errors)
+    assert longer.to_csv() == whole.to_csv()
+    with pytest.raises(ValueError, match="holds repetitions of"):
+        reproduce("table1", 4, keep=tmp_path, seed=4, methods=["oracle", "naive"])
+
+
 def test_bad_input():
     with pytest.raises(ValueError, match="table9"):
         reproduce("table9")

@@ -59,6 +59,27 @@ def test_results_do_not_depend_on_the_processes():
     assert not np.array_equal(one, simulation.repeat(three_uniforms, 7, seed=6, processes=1))
 
 
+def test_finished_repetitions_are_kept(tmp_path):
+    """A run goes on where it stopped, in any number of processes, and another run is refused."""
+    whole = simulation.repeat(three_uniforms, 60, seed=5, processes=1)
+    kept = simulation.Kept(tmp_path / "run", {"seed": 5})
+    simulation.repeat(three_uniforms, 3, seed=5, processes=1, keep=kept)
+    (tmp_path / "run" / "4.part").write_bytes(b"cut off")
+    marked = np.full(3, -1.0)
+    kept.add([3], [marked])  # what is found is used, not run again
+    seen = []
+    longer = simulation.repeat(
+        three_uniforms, 60, seed=5, processes=2, keep=kept, progress=lambda *state: seen.append(state)
+    )
+    assert np.array_equal(longer[3], marked)
+    assert np.array_equal(np.delete(longer, 3, axis=0), np.delete(whole, 3, axis=0))
+    assert seen[0][0] > 4
+    assert seen[-1] == (60, 60)
+    assert np.array_equal(simulation.repeat(three_uniforms, 5, seed=5, keep=kept), longer[:5])
+    with pytest.raises(ValueError, match="holds repetitions of"):
+        simulation.Kept(tmp_path / "run", {"seed": 6})
+
+
 def test_progress_counts_to_the_end():
     seen = []
     simulation.repeat(three_uniforms, 30, processes=1, progress=lambda done, total: seen.append((done, total)))

@@ -231,7 +231,10 @@ def newton(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: B
                 break
             radius = 0.25 * min(radius, float(np.linalg.norm(step)))
             if radius <= 1e-13 * scale:
-                message = _box_message(hessian) if share < 1.0 else "no further descent, yet no minimum"
+                flat = "no further descent, yet no minimum"
+                if objective.loss.classifier:
+                    flat += " (separated classes?)"
+                message = _box_message(hessian) if share < 1.0 else flat
                 message = objective.undefined(to_theta @ (z + 1e-3 * step / max(size, 1e-300))) or message
                 return Solution(to_theta @ z, value, iteration, False, message)
         if gain > 0.75:

@@ -473,6 +473,9 @@ def reproduce(
         str | None, typer.Option(help="Some of the estimators, comma separated: oracle, naive, sl, sdr, dr, rb, ...")
     ] = None,
     processes: Annotated[int | None, typer.Option(help="Default: one per CPU; never changes a result.")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder of finished repetitions: an interrupted or shorter run goes on.")
+    ] = None,
     json_output: Json = False,
 ) -> None:
     """The experiments of the paper, with RB and optimal beside its estimators and Monte Carlo errors.
@@ -499,6 +502,7 @@ def reproduce(
         methods=None if methods is None else [part.strip() for part in methods.split(",") if part.strip()],
         processes=processes,
         progress=True,
+        keep=keep,
     )
     if json_output:
         _print_json({"name": result.name, "repetitions": repetitions, "seed": seed, "rows": result.rows})

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from zil import _validate
+from zil._build import build_info
 from zil._validate import ConvergenceWarning, FloatArray
 from zil.estimation.fit import fit
 from zil.estimation.location import Mean
@@ -316,6 +317,7 @@ def reproduce(
     methods: Sequence[str] | None = None,
     processes: int | None = None,
     progress: bool = False,
+    keep: str | Path | None = None,
 ) -> Reproduction:
     """Run one experiment of the paper.
 
@@ -334,6 +336,8 @@ def reproduce(
         Default: one per CPU.
     progress : bool
         A bar on the terminal.
+    keep : path, optional
+        Folder for finished repetitions: a run that was interrupted, or one with more repetitions, goes on from there.
 
     Returns
     -------
@@ -342,7 +346,7 @@ def reproduce(
     Raises
     ------
     ValueError
-        Unknown experiment or estimator.
+        Unknown experiment or estimator; ``keep`` holds repetitions of another run.
 
     Examples
     --------
@@ -358,12 +362,14 @@ def reproduce(
         _validate.choice("methods", method, experiment.estimators)
     begun = time.monotonic()
     task = functools.partial(_quiet, experiment.task, experiment.sizes, chosen)
+    run = {"experiment": key, "methods": list(chosen), "seed": seed, "version": build_info()["version"]}
     draws = simulation.repeat(
         task,
         repetitions,
         seed=seed,
         processes=processes,
         progress=simulation.Bar(key) if progress else None,
+        keep=None if keep is None else simulation.Kept(keep, run),
     )
     rows, errors = _summary(key, chosen, np.stack(draws))
     result = Reproduction(key, rows, errors, repetitions, seed, time.monotonic() - begun)
@@ -436,6 +442,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=None, help="folder for CSV and Markdown")
     parser.add_argument("--methods", nargs="+", default=None, help="some of the estimators only")
     parser.add_argument("--processes", type=int, default=None, help="default: one per CPU")
+    parser.add_argument("--keep", type=Path, default=None, help="folder of finished repetitions, to go on from")
     given = parser.parse_args(arguments)
     try:
         result = reproduce(
@@ -446,6 +453,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             methods=given.methods,
             processes=given.processes,
             progress=True,
+            keep=given.keep,
         )
     except ValueError as error:
         parser.error(str(error))

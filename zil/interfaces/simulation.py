@@ -8,6 +8,7 @@ stream, keyed by the seed and its number, so results do not depend on how many p
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import multiprocessing
 import os
@@ -17,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
@@ -200,8 +202,49 @@ def _single_threaded() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _batch(task: Callable[[np.random.Generator], Any], seed: int, first: int, last: int) -> list[Any]:
-    return [task(stream(seed, number)) for number in range(first, last)]
+class Kept:
+    """Finished repetitions in a folder, so that a run which was interrupted, or is to be longer, goes on.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is not there.
+    run : dict
+        What the repetitions depend on, as JSON can hold it; stands in ``run.json``.
+
+    Raises
+    ------
+    ValueError
+        The folder holds repetitions of another run.
+    """
+
+    def __init__(self, folder: str | Path, run: dict[str, Any]) -> None:
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path, text = self.folder / "run.json", json.dumps(run, sort_keys=True)
+        if path.exists() and path.read_text() != text:
+            raise ValueError(f"keep: {folder} holds repetitions of {path.read_text()}, this run is {text}")
+        path.write_text(text)
+
+    def load(self) -> dict[int, FloatArray]:
+        """Results by number."""
+        found: dict[int, FloatArray] = {}
+        for path in self.folder.glob("*.npz"):
+            with np.load(path) as file:
+                found.update(zip(file["numbers"].tolist(), file["results"], strict=True))
+        return found
+
+    def add(self, numbers: Sequence[int], results: Sequence[FloatArray]) -> None:
+        """Store a batch, whole or not at all."""
+        path = self.folder / f"{numbers[0]}.npz"
+        unfinished = path.with_suffix(".part")
+        with unfinished.open("wb") as file:
+            np.savez(file, numbers=np.asarray(numbers), results=np.stack(results))
+        unfinished.replace(path)
+
+
+def _batch(task: Callable[[np.random.Generator], Any], seed: int, numbers: Sequence[int]) -> list[Any]:
+    return [task(stream(seed, number)) for number in numbers]
 
 
 def stream(seed: int, number: int) -> np.random.Generator:
@@ -216,6 +259,7 @@ def repeat(
     seed: int = 0,
     processes: int | None = None,
     progress: Progress | None = None,
+    keep: Kept | None = None,
 ) -> list[Any]:
     """``task(generator)`` for every repetition, in order.
 
@@ -229,26 +273,31 @@ def repeat(
         Default: as many as there are CPUs; 1 stays in this process.  More than 1 starts fresh interpreters, so a
         script must have the usual ``if __name__ == "__main__":``.
     progress : callable of (done, total), optional
+    keep : Kept, optional
+        Repetitions found there are not run again, others are added; results must be arrays of one shape.
     """
     repetitions = _validate.integer("repetitions", repetitions, 1)
     seed = _validate.integer("seed", seed, 0)
     count = _threads.available_cpus() if processes is None else _validate.integer("processes", processes, 1)
-    count = min(count, repetitions)
-    size = max(1, min(25, math.ceil(repetitions / (4 * count))))
-    starts = range(0, repetitions, size)
-    out: list[Any] = []
+    found: dict[int, Any] = {} if keep is None else keep.load()
+    missing = [number for number in range(repetitions) if number not in found]
+    count = max(1, min(count, len(missing)))
+    size = max(1, min(25, math.ceil(len(missing) / (4 * count))))
+    batches = [missing[k : k + size] for k in range(0, len(missing), size)]
 
-    def collect(part: list[Any]) -> None:
-        out.extend(part)
+    def collect(numbers: Sequence[int], results: list[Any]) -> None:
+        found.update(zip(numbers, results, strict=True))
+        if keep is not None:
+            keep.add(numbers, results)
         if progress is not None:
-            progress(len(out), repetitions)
+            progress(sum(number < repetitions for number in found), repetitions)
 
     if count == 1:
-        for first in starts:
-            collect(_batch(task, seed, first, min(first + size, repetitions)))
-        return out
-    with _single_threaded(), ProcessPoolExecutor(count, multiprocessing.get_context("spawn")) as pool:
-        futures = [pool.submit(_batch, task, seed, k, min(k + size, repetitions)) for k in starts]
-        for future in futures:
-            collect(future.result())
-    return out
+        for numbers in batches:
+            collect(numbers, _batch(task, seed, numbers))
+    else:
+        with _single_threaded(), ProcessPoolExecutor(count, multiprocessing.get_context("spawn")) as pool:
+            futures = [pool.submit(_batch, task, seed, numbers) for numbers in batches]
+            for numbers, future in zip(batches, futures, strict=True):
+                collect(numbers, future.result())
+    return [found[number] for number in range(repetitions)]
