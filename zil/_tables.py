@@ -293,6 +293,21 @@ def same_rows(first: Any, second: Any, what: str = "the two tables") -> None:
         raise SchemaError(f"{what} have different indexes; align them first (rows pair by position)")
 
 
+def is_column(table: Any, values: Any) -> bool:
+    """Whether a series is the column of the table whose name it has: the same name and the same entries."""
+    name = getattr(values, "name", None)
+    if (
+        name is None
+        or not hasattr(values, "to_frame")
+        or hasattr(values, "to_series")
+        or _is_array(table)
+        or name not in column_names(table)
+    ):
+        return False
+    own = nw.from_native(table, eager_only=True).get_column(name).to_list()
+    return bool(own == nw.from_native(values, series_only=True, eager_only=True).to_list())
+
+
 def kind(table: Any) -> str:
     """The kind of a table as one word, for `from_arrow`."""
     if _is_array(table):

@@ -88,6 +88,13 @@ def integer(name: str, value: Any, low: int | None = None) -> int:
     return result
 
 
+def boolean(name: str, value: Any) -> bool:
+    """True or False; a text such as "no" would count as true."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {type(value).__name__}")
+    return bool(value)
+
+
 def choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")

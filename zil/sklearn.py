@@ -141,6 +141,8 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             table, noise, bounds = X.data, X.noise, X.bounds
             name = None
             columns = _tables.column_names(table)
+            if _tables.is_column(table, y):
+                y = y.name
             if isinstance(y, (str, int)) and not isinstance(y, bool):
                 _tables.resolve(table, [y], what="y column")
                 name = y
@@ -174,7 +176,8 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             unknown = [key for key in given if key not in columns and (name is None or key != name)]
             if unknown:
                 raise zil.SchemaError(f"noise names columns that X and y do not have: {unknown}")
-            return noise.scales(columns), float(given.get(name, 0.0)) if name is not None else 0.0
+            # a name that X has as well is that column's: a series computed from it keeps its name
+            return noise.scales(columns), 0.0 if name is None or name in columns else float(given.get(name, 0.0))
         if isinstance(given, np.ndarray) and len(given) == len(columns) + 1:
             return given[:-1], float(given[-1])
         return noise.scales(columns), 0.0
@@ -197,12 +200,14 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         features, response, names, noise, bounds = self._read(X, y)
         weights = None
         if sample_weight is not None:
+            if hasattr(X, "index") and hasattr(getattr(sample_weight, "index", None), "equals"):
+                _tables.same_rows(X, sample_weight, "X and sample_weight")
             weights = _check_sample_weight(sample_weight, features)
             if weights.any():  # a row of weight zero is no row
                 features, response, weights = features[weights != 0], response[weights != 0], weights[weights != 0]
         response = self._response(response)
         scale, scale_y = self._scales(noise, names)
-        places = {column: k for k, column in enumerate(names)}
+        places = {column: k for k, column in reversed(list(enumerate(names)))}
         if isinstance(bounds, Mapping):
             bounds = {places[key]: value for key, value in bounds.items() if key in places}
         table, target = features, response
@@ -234,7 +239,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             result = least
         one = int(self.fit_intercept)
         shown = [column if isinstance(column, str) else f"x{column}" for column in names[:-1]]
-        self.result_ = dataclasses.replace(result, names=["Intercept"] * one + shown)
+        self.result_ = dataclasses.replace(result, names=["Intercept"] * one + shown, columns=None)
         self._noise_law = law
         self.coef_: Any = result.params[one:].copy()
         self.intercept_: Any = float(result.params[0]) if one else 0.0

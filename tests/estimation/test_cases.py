@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import zil
+import zil.sklearn
 
 L = zil.losses
 HALF = zil.Noise(0.5, 1.0)
@@ -165,6 +166,41 @@ def test_c21_the_order_of_an_unordered_categorical_means_nothing():
     assert result.params == pytest.approx([LOG3, -2 * LOG3], rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["yes", float("nan")] * 4,
+        ["yes", None] * 4,
+        np.array(["2020-01-01", "NaT"] * 4, dtype="M8[D]"),
+        np.array(["yes", pd.NA] * 4, dtype=object),
+        pd.Series(["yes", None] * 4),
+    ],
+)
+def test_c21_a_missing_label_is_no_class(labels):
+    with pytest.raises(ValueError, match="missing"):
+        zil.fit("logistic", np.arange(8.0), y=labels)
+
+
+def test_c21_containers_beside_a_frame():
+    frame = pd.DataFrame({"x": X8})
+    for labels in (pd.Categorical(Y8), pd.Series(Y8).array, pd.Index(Y8), pa.array(Y8.tolist()), Y8.tolist()):
+        assert zil.fit("logistic", frame, y=labels).params == pytest.approx([-LOG3, 2 * LOG3], rel=1e-9)
+
+
+def test_integer_names_and_positions():
+    rows = np.random.default_rng().normal(size=(9, 3))
+    frame = pd.DataFrame(rows)
+    fit = zil.fit("squared", frame, y=2)
+    assert fit.predict(frame[[1, 0]]) == pytest.approx(fit.predict(rows[:, :2]))
+    by_position = zil.fit("squared", abs(rows), y=1, x=[0], weights=2)
+    assert by_position.params == pytest.approx(
+        zil.fit("squared", abs(rows), y=1, x=[0], weights=abs(rows[:, 2])).params
+    )
+    for wrong in ("no", None, 2):
+        with pytest.raises(TypeError, match="intercept"):
+            zil.fit("squared", frame, y=2, intercept=wrong)
+
+
 def test_c21_hinge_and_three_classes():
     x = np.array([-2, -1, -0.25, 0.5, 1, 4])[:, None]
     for y in ([-1, 1, -1, -1, 1, 1], [0, 1, 0, 0, 1, 1], ["a", "b", "a", "a", "b", "b"]):
@@ -194,6 +230,100 @@ class TestC25Index:
         assert zil.fit("squared", x, y=y.sort_index()).params == pytest.approx([1, 2])
         with pytest.raises(zil.SchemaError, match="index"):
             zil.CorrectedLoss("squared", x, y.sort_index(), X2=x.iloc[::-1], noise=HALF, method="dr")
+
+    def test_weights_too(self):
+        frame = pd.DataFrame({"x": [0.0, 1, 2, 3, 4, 5], "y": [0, 1.5, 2, 2, 9, 1]})
+        weights = pd.Series([1.0, 1, 1, 1, 0, 1])
+        for call in (
+            lambda w: zil.fit("squared", frame, y="y", weights=w),
+            lambda w: zil.CorrectedLoss("squared", frame[["x"]], frame["y"], weights=w),
+            lambda w: zil.sklearn.LinearRegression().fit(frame[["x"]], frame["y"], sample_weight=w),
+        ):
+            call(weights)
+            with pytest.raises(zil.SchemaError, match="index"):
+                call(weights[::-1])
+
+    def test_columns_of_x2_pair_by_name(self):
+        rng = np.random.default_rng()
+        x1 = pd.DataFrame(rng.normal(size=(6, 2)), columns=["a", "b"])
+        x2, y = x1 + rng.normal(size=(6, 2)), rng.normal(size=6)
+
+        def value(second):
+            return zil.CorrectedLoss("squared", x1, y, X2=second, noise=HALF, method="dr").value([0.0, 1.0, 2.0])
+
+        assert value(x2[["b", "a"]]) == value(x2) == value(x2.to_numpy())
+        with pytest.raises(zil.SchemaError, match="c"):
+            value(x2.rename(columns={"a": "c"}))
+
+
+class TestSeriesNames:
+    """A series keeps the name of what it was computed from; rows of a release are told apart from it by value."""
+
+    def test_a_name_that_x_has_is_the_name_of_x(self):
+        rng = np.random.default_rng()
+        x = pd.DataFrame({"x": rng.uniform(-1, 1, 3000)})
+        y = 1 + 2 * x["x"] + rng.normal(size=3000)
+        release = zil.Mechanism({"x": (-1, 1)}, zero_prob=0.3, scale=2.0).simulate(x, rng=0)
+        same, other = (
+            zil.sklearn.QuantileRegressor(noise=release.noise, method="rb").fit(release.data, v)
+            for v in (y, y.rename("z"))
+        )
+        assert same.coef_ == pytest.approx(other.coef_)
+        same, other = (
+            zil.CorrectedLoss("quantile:0.9", release.data, v, noise=release.noise).value([2.0, 2.0])
+            for v in (y, y.rename("z"))
+        )
+        assert same == pytest.approx(other)
+
+    def test_a_column_of_the_release_is_that_column(self):
+        rng = np.random.default_rng()
+        frame = pd.DataFrame({"x": rng.uniform(-1, 1, 3000)})
+        frame["y"] = 1 + 2 * frame["x"] + rng.normal(size=3000)
+        release = zil.Mechanism({"x": (-1, 1), "y": (-6, 8)}, zero_prob=0.2, scale=2.0).simulate(frame, rng=0)
+        by_name = zil.fit("quantile:0.9", release, y="y", method="rb")
+        by_value = zil.fit("quantile:0.9", release, y=release.data["y"], method="rb")
+        assert np.array_equal(by_value.params, by_name.params)
+        regressor = zil.sklearn.QuantileRegressor(quantile=0.9)
+        assert regressor.fit(release, release.data["y"]).coef_ == pytest.approx(regressor.fit(release, "y").coef_)
+        clean = zil.fit("squared", frame, y=frame["y"])
+        assert clean.names == ["Intercept", "x"]
+
+
+class TestC05Magnitude:
+    def test_start_and_box_far_from_zero(self):
+        """A start or a box does not make a column at 1e6 singular."""
+        rng = np.random.default_rng()
+        x = 1e6 + rng.normal(size=300)
+        y = 1 + 2 * (x - 1e6) + rng.normal(size=300)
+        for loss in ("squared", "quantile:0.5", "huber"):
+            plain = zil.fit(loss, x, y=y)
+            again = zil.fit(loss, x, y=y, start=plain.params)
+            assert again.converged
+            assert again.params == pytest.approx(plain.params, rel=1e-6)
+            assert again.bse[1] == pytest.approx(plain.bse[1], rel=1e-6)
+            boxed = zil.fit(loss, x, y=y, box=(-1e9, 1e9))
+            assert boxed.converged
+            assert boxed.bse[1] == pytest.approx(plain.bse[1], rel=0.1)
+
+    @pytest.mark.parametrize("loss", ["squared", "absolute", "huber"])
+    def test_nearly_dependent_columns(self, loss):
+        """A minimum far out is one: two columns with correlation 1 - 2e-7 and coefficients 300 and -300."""
+        rng = np.random.default_rng()
+        a = rng.normal(size=500)
+        b = a + 7e-4 * rng.normal(size=500)
+        fit = zil.fit(loss, np.column_stack([a, b]), y=300 * (a - b) + rng.normal(size=500))
+        assert fit.converged
+        assert abs(fit.params[1] - 300) < 6 * fit.bse[1] + 20
+        assert abs(fit.params[1] + fit.params[2]) < 1
+
+    def test_powers_of_a_column(self):
+        x = np.linspace(0, 1, 400)
+        y = np.sin(2 * np.pi * x) + 0.1 * np.random.default_rng().normal(size=400)
+        powers = np.column_stack([x**k for k in range(1, 8)])
+        fit = zil.fit("squared", powers, y=y)
+        assert fit.converged
+        solved = np.linalg.lstsq(np.column_stack([np.ones(400), powers]), y, rcond=None)[0]
+        assert fit.params == pytest.approx(solved, rel=1e-6)
 
 
 class TestC26Shapes:

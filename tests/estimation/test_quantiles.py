@@ -1,5 +1,7 @@
 """Several quantile levels: joint covariance, tests across levels, simultaneous intervals."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -25,6 +27,36 @@ def test_each_level_is_the_single_fit():
     assert "0.25: x1" in str(joint)
     with pytest.raises(KeyError):
         joint[0.3]
+
+
+def test_columns_far_from_zero():
+    """Years: what was taken off the column goes back into the joint covariance too."""
+    rng = np.random.default_rng()
+    x = 2020.0 + rng.uniform(-1.0, 1.0, 400)
+    rows = np.column_stack([x, x - 2020.0 + rng.normal(size=400)])
+    joint = zil.fit_quantiles([0.25, 0.5], rows, y=1, progress=False)
+    for k, fit in enumerate(joint.fits):
+        assert joint.bse[k] == pytest.approx(fit.bse, rel=1e-6)
+    assert str(joint).startswith("Quantiles 0.25, 0.5, method")
+
+
+def test_what_one_level_says_the_joint_result_says():
+    rng = np.random.default_rng()
+    x = rng.uniform(-1.0, 1.0, (400, 1))
+    z = (rng.random((400, 1)) >= 0.2) * 2.0 * np.sqrt(rng.exponential(size=(400, 1))) * rng.normal(size=(400, 1))
+    rows = np.column_stack([x + z, 1.0 + x[:, 0] + rng.normal(size=400)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", zil.ConvergenceWarning)
+        joint = zil.fit_quantiles([0.5, 0.6], rows, y=1, noise=zil.Noise(0.2, [2.0, 0.0]), bounds={0: (-1, 1)})
+    small = [fit.small_sample for fit in joint.fits]
+    assert joint.joint.small_sample == any(small)
+    assert str(joint).count("SMALL SAMPLE") >= any(small)
+
+
+def test_more_parameters_than_rows():
+    with pytest.warns(zil.ConvergenceWarning):
+        joint = zil.fit_quantiles([0.4, 0.6], np.array([[0.0, 1.0], [1.0, 3.0]]), y=1)
+    assert np.isnan(joint.bse).all()
 
 
 def test_covariance_of_two_sample_quantiles():

@@ -480,3 +480,67 @@ def test_the_summary_says_where_rb_is_approximate():
     assert "approximate" in str(zil.fit(losses.Mean(np.cos), column, x=[], noise=law, method="rb", copies=30).summary())
     assert "approximate" not in str(zil.fit(losses.Mean(np.cos), column, x=[], noise=law, method="dr").summary())
     assert "approximate" not in str(zil.fit(losses.Mean("relu"), column, x=[], noise=law, method="rb").summary())
+
+
+def test_a_regime_of_few_responses_counts():
+    """phi depends on y - eta only, but for one row in a hundred: smoothing it as a residual would be silently wrong.
+
+    RB is that of least squares on the rows that count.
+    """
+    rng = np.random.default_rng()
+    y = rng.normal(size=600)
+    y[rng.choice(np.arange(25, 590), 6, replace=False)] += 20.0
+
+    def use(y):
+        return np.where(y > 10.0, 0.0, 1.0)
+
+    loss = losses.Index(
+        lambda eta, y: use(y) * (y - eta) ** 2 / 2, lambda eta, y: -use(y) * (y - eta), lambda eta, y: use(y) + 0 * eta
+    )
+    assert not loss.residual(y)
+    assert loss.residual(np.minimum(y, 9.0))
+    x = rng.uniform(-1.0, 1.0, (600, 1))
+    theta = np.array([0.1, 0.5])
+    noise, used = zil.Noise(0.4, 0.5), y < 10.0
+    found = zil.CorrectedLoss(loss, x, y, noise=noise, method="rb").value(theta)
+    squares = zil.CorrectedLoss("squared", x[used], y[used], noise=noise, method="rb").value(theta)
+    assert found == pytest.approx(squares * used.mean(), rel=1e-9)
+    line = losses.Index(
+        lambda eta, y: np.exp(eta) - np.minimum(y, 8.0) * eta, lambda eta, y: np.exp(eta) - np.minimum(y, 8.0)
+    )
+    assert not line._affine(np.r_[rng.poisson(2.0, 500), 60.0].astype(float))
+    assert line._affine(rng.poisson(2.0, 500).clip(0, 8).astype(float))
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e4])
+def test_units_of_the_response_do_not_matter(scale):
+    """Steps of differences follow the residuals: pseudo-Huber and a dead zone in other units."""
+    rng = np.random.default_rng()
+    x = rng.uniform(-1.0, 1.0, (400, 1))
+    y = x[:, 0] + rng.standard_t(3, size=400)
+
+    def pseudo(unit, second):
+        def root(eta, y):
+            return np.sqrt(1.0 + ((y - eta) / unit) ** 2)
+
+        bend = (lambda eta, y: root(eta, y) ** -3) if second else None
+        return losses.Index(lambda e, y: unit**2 * (root(e, y) - 1.0), lambda e, y: -(y - e) / root(e, y), bend)
+
+    def dead(unit):
+        return losses.Index(
+            lambda e, y: np.maximum(abs(y - e) - unit, 0.0),
+            lambda e, y: np.sign(e - y) * (abs(y - e) > unit),
+            kinks=[lambda y: y - unit, lambda y: y + unit],
+        )
+
+    noise = zil.Noise(0.5, 0.3)
+    for make, options in (
+        (lambda u: pseudo(u, False), {}),
+        (lambda u: pseudo(u, False), {"noise": noise, "method": "rb"}),
+        (lambda u: pseudo(u, True), {"noise": noise, "method": "sdr"}),
+        (dead, {}),
+    ):
+        one, other = (zil.fit(make(u), x, y=u * y, **options) for u in (1.0, scale))
+        assert other.converged == one.converged
+        assert other.params / scale == pytest.approx(one.params, rel=1e-5, abs=1e-6)
+        assert other.bse / scale == pytest.approx(one.bse, rel=1e-4)

@@ -230,6 +230,7 @@ class CorrectedLoss:
     ) -> None:
         self.loss = loss_module.resolve(loss)
         copies = _validate.integer("copies", copies, 1)
+        intercept = _validate.boolean("intercept", intercept)
         names = _tables.column_names(X1)
         n = _tables.n_rows(X1)
         features = _tables.to_float(X1, names)
@@ -241,8 +242,8 @@ class CorrectedLoss:
                 raise ValueError("y is missing")
             y, features = features[:, 0], np.empty((n, 0))
             column, names = names[0], []
-        elif not isinstance(X1, (np.ndarray, list, tuple)) and not isinstance(y, (np.ndarray, list, tuple)):
-            _tables.same_rows(X1, y, "X1 and y")
+        else:
+            data.pair_by_label(X1, y, "X1 and y")
         data.check_location(self.loss, names)
         coded, classes = self.loss.code_response(data.column_vector("y", y, n), data.class_order(y))
         scale, scale_y, zero_prob = data.split_noise(noise, names, column, self.loss)
@@ -253,7 +254,7 @@ class CorrectedLoss:
             scale=scale,
             scale_y=scale_y,
             zero_prob=zero_prob,
-            weights=None if weights is None else data._weights(weights, None, X1, n),
+            weights=data._weights(weights, None, X1, n, coded if classes else None, classes),
             classes=classes,
             columns=[*names, column],
         )
@@ -263,14 +264,14 @@ class CorrectedLoss:
             self.loss,
             self._sample,
             self.method,
-            intercept=bool(intercept),
+            intercept=intercept,
             second=second,
             copies=copies,
             rng=rng,
             n_threads=n_threads,
         )
         if self.method == "optimal" and self._sample.zero_prob != 1.0:
-            self._objective = self._combined(bounds, copies, second, bool(intercept), rng, n_threads)
+            self._objective = self._combined(bounds, copies, second, intercept, rng, n_threads)
 
     def _combined(
         self, bounds: Any, copies: int, second: Any, intercept: bool, rng: Any, n_threads: int | None
@@ -305,7 +306,7 @@ class CorrectedLoss:
     def _second(self, X1: Any, X2: Any) -> list[tuple[FloatArray, FloatArray]]:
         if not isinstance(X2, (np.ndarray, list, tuple)):
             _tables.same_rows(X1, X2, "X1 and X2")
-            stack = _tables.to_float(X2)[None]
+            stack = _tables.to_float(X2, self._names_in(X1, X2), what="X2 column")[None]
         else:
             stack = _validate.finite_array("X2", X2, (1, 2, 3))
             stack = stack.reshape(1, -1, 1) if stack.ndim == 1 else stack[None] if stack.ndim == 2 else stack
@@ -317,6 +318,20 @@ class CorrectedLoss:
         if noised_y:
             return [(np.ascontiguousarray(s[:, :-1]), np.ascontiguousarray(s[:, -1])) for s in stack]
         return [(s, self._sample.y) for s in stack]
+
+    def _names_in(self, X1: Any, X2: Any) -> list[Any] | None:
+        """X2's columns in the order of X1's, its response last; None if X1 has no names."""
+        if isinstance(X1, (np.ndarray, list, tuple)):
+            return None
+        *names, response = self._sample.columns
+        if not names:
+            return None
+        extra = [name for name in _tables.column_names(X2) if name not in names]
+        if self._sample.scale_y > 0.0:
+            names = [*names, response if response in extra or len(extra) != 1 else extra[0]]
+        elif extra:
+            raise _validate.SchemaError(f"X2 has columns that X1 does not have: {extra}")
+        return names
 
     @property
     def n_params(self) -> int:

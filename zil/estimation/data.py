@@ -56,8 +56,12 @@ def column_vector(name: str, values: Any, n: int | None = None) -> Any:
     """A response as a 1-D array; ``(n, 1)`` is accepted as ``(n,)``.  Text and objects stay as they are."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise _validate.SchemaError(f"{name} has masked (missing) entries")
+    if hasattr(values, "to_series") and not hasattr(values, "columns"):  # pandas.Index
+        values = values.to_series()
     if hasattr(values, "to_frame") or hasattr(values, "combine_chunks"):
         values = _series_values(name, values)
+    if isinstance(values, (list, tuple)) and any(isinstance(v, str) for v in values):
+        values = np.asarray(values, dtype=object)  # a nan among texts would become the text "nan"
     array = np.asarray(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -91,7 +95,7 @@ def class_order(values: Any) -> tuple[Any, ...] | None:
     """
     import narwhals as nw
 
-    if not hasattr(values, "to_frame"):  # pandas.Categorical is no series
+    if not hasattr(values, "to_frame") or hasattr(values, "to_series"):  # pandas.Categorical and Index are no series
         return tuple(values.categories) if getattr(values, "ordered", False) is True else None
     dtype = nw.from_native(values, allow_series=True, eager_only=True).dtype
     return tuple(dtype.categories) if isinstance(dtype, nw.Enum) else None
@@ -140,7 +144,7 @@ def sample(
     if isinstance(x, (str, bytes)):
         raise TypeError(f"x must be a list of columns, got the text {x!r}")
     y_column = y if _is_name(y, table) else None
-    weight_column = weights if isinstance(weights, str) else None
+    weight_column = weights if _is_name(weights, table) else None
     location = x is not None and len(x) == 0
     if y is None:
         if location and len(columns) == 1:
@@ -149,6 +153,8 @@ def sample(
             raise ValueError("y must name the response (or hold its values)")
     elif y_column is not None:
         y_column = y_column.item() if isinstance(y_column, np.integer) else y_column
+    if y_column is None and _tables.is_column(table, y):
+        y_column = y.name
     used = {y_column, weight_column} - {None}
     x_columns = [c for c in columns if c not in used] if x is None else list(x)
     if not location and not x_columns:
@@ -162,8 +168,7 @@ def sample(
     if y_column is not None:
         response, order = _response_column(table, y_column)
     else:
-        if not isinstance(table, (np.ndarray, list, tuple)) and not isinstance(y, (np.ndarray, list, tuple)):
-            _tables.same_rows(table, y, "the table and y")
+        pair_by_label(table, y, "the table and y")
         response, order = column_vector("y", y, n), class_order(y)
     scale, scale_y, zero_prob = _scales(noise, columns, x_columns, y_column, loss)
     coded, classes = loss.code_response(response, order)
@@ -174,7 +179,7 @@ def sample(
         scale=scale,
         scale_y=scale_y,
         zero_prob=zero_prob,
-        weights=_weights(weights, weight_column, table, n),
+        weights=_weights(weights, weight_column, table, n, coded if classes else None, classes),
         classes=classes,
         columns=[*x_columns, y_column],
     )
@@ -228,7 +233,8 @@ def split_noise(
         if unknown:
             raise _validate.SchemaError(f"noise names columns that X1 and y do not have: {unknown}")
         scale = noise.scales(names)
-        scale_y = float(given.get(name_y, 0.0)) if name_y is not None else 0.0
+        # a name that x has as well is that column's: a series computed from it keeps its name
+        scale_y = float(given.get(name_y, 0.0)) if name_y is not None and name_y not in names else 0.0
     elif isinstance(given, np.ndarray) and len(given) == len(names) + 1:
         scale, scale_y = given[:-1], float(given[-1])
     elif not names and isinstance(given, float):
@@ -240,15 +246,33 @@ def split_noise(
     return scale, scale_y, noise.zero_prob
 
 
-def _weights(weights: Any, column: str | None, table: Any, n: int) -> FloatArray | None:
+def pair_by_label(table: Any, values: Any, what: str) -> None:
+    """Refuse values whose index differs from that of the table (SchemaError); arrays have none."""
+    if hasattr(table, "index") and hasattr(getattr(values, "index", None), "equals"):
+        _tables.same_rows(table, values, what)
+
+
+def _weights(
+    weights: Any,
+    column: str | None,
+    table: Any,
+    n: int,
+    coded: FloatArray | None = None,
+    classes: tuple[Any, ...] | None = None,
+) -> FloatArray | None:
+    """Row weights, checked; of a classifier's two classes both must have some."""
     if weights is None:
         return None
+    pair_by_label(table, weights, "the table and weights")
     values = _tables.to_float(table, [column], what="weights column")[:, 0] if column is not None else weights
     array = _validate.finite_array("weights", column_vector("weights", values, n), 1)
     if (array < 0.0).any():
         raise ValueError("weights must not be negative")
     if not array.sum() > 0.0:
         raise ValueError("weights must have a positive sum")
+    if coded is not None and classes is not None and len(set(coded[array > 0.0])) == 1:
+        alone = classes[int(coded[array > 0.0][0] > 0.0)]
+        raise ValueError(f"y has a single class, {alone!r}, where the weights are positive; two are needed")
     return array
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from zil import _validate
 from zil._validate import ConvergenceWarning, FloatArray
 from zil.estimation import bootstrap as bootstrapping
-from zil.estimation import corrected, inference, sources
+from zil.estimation import corrected, inference, solve, sources
 from zil.estimation import data as samples
 from zil.estimation import losses as loss_module
 from zil.estimation.inference import Fit
@@ -179,12 +179,13 @@ def plan(
     kind = loss_module.resolve(loss)
     table, noise, bounds = _open(data, noise, bounds)
     y, weights = sources.computed(y), sources.computed(weights)
+    intercept = _validate.boolean("intercept", intercept)
     ridge = _validate.in_range("ridge", ridge, 0.0, np.inf, open_high=True)
     if copies is not None:
         copies = _validate.integer("copies", copies, 1)
     sample = _read_sample(kind, table, y, x, noise, weights, intercept)
     shift = None
-    if intercept and start is None and box is None and not kind.free:
+    if intercept and box is None and not kind.free:
         sample, shift = samples.centred(sample)
     public = samples.public_box(sample, bounds, shift)
     if method is None:
@@ -200,6 +201,8 @@ def plan(
         p = len(first)
     if first is not None and len(first) != p:
         raise ValueError(f"start must have {p} entries, got {len(first)}")
+    if first is not None and shift is not None:
+        first = first + np.append(shift @ first[1:], np.zeros(p - 1))
     return Plan(
         loss=kind,
         sample=sample,
@@ -220,7 +223,9 @@ def plan(
 def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, progress: bool = False) -> Fit:
     """Standard errors, the final checks and the result."""
     sample, objective, solution, method = made.sample, estimate.objective, estimate.solution, made.method
-    p, n = objective.n_params, objective.n_rows
+    # a row of weight zero is no row
+    n = objective.n_rows if sample.weights is None else int(np.count_nonzero(sample.weights))
+    p = objective.n_params
     converged, message = solution.converged, solution.message
     covariance, doubt = np.full((p, p), np.nan), ""
     remarks = list(estimate.notes)
@@ -241,12 +246,16 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
             remarks.append(note)
         else:
             made_of = estimate.pieces()
-            covariance = inference.sandwich(made_of.scores, made_of.hessian) * (n / (n - p) if cov == "hc1" else 1.0)
+            # in natural coordinates: a column far from 0 would make V look singular
+            natural = solve.coordinates(objective).matrix
+            own = inference.sandwich(made_of.scores @ natural, natural.T @ made_of.hessian @ natural)
+            covariance = natural @ own @ natural.T * (n / (n - p) if cov == "hc1" else 1.0)
             judged = sample.noised and method != "naive" and not made.loss.rough  # a rough score has no derivative
             if judged and np.isfinite(covariance).all():
                 doubt = inference.small_sample(made_of.smooth, solution.theta, made_of.hessian, covariance)
         if cov != "bootstrap" and not np.isfinite(covariance).all():
-            converged, message = False, "the Hessian is not positive definite: the sample is too small for this noise"
+            reason = "the sample is too small for this noise" if sample.noised else "no proper minimum"
+            converged, message = False, f"the Hessian is not positive definite: {reason}"
     if not converged:
         warnings.warn(f"{message}; standard errors are nan", ConvergenceWarning, stacklevel=3)
         covariance = np.full((p, p), np.nan)
@@ -272,6 +281,7 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
         cov_type=cov,
         notes=tuple(remarks),
         small_sample=bool(doubt),
+        columns=tuple(sample.columns[:-1]),
     )
 
 
@@ -292,7 +302,8 @@ def _read_sample(
     if not intercept and not sample.names:
         raise ValueError("nothing to fit: x=[] without an intercept")
     if not loss.free:
-        samples.check_rank(sample.x, sample.names, intercept)
+        used = slice(None) if sample.weights is None else sample.weights > 0.0
+        samples.check_rank(sample.x[used], sample.names, intercept)
     return sample
 
 

@@ -343,13 +343,23 @@ class Asymptote(Loss):
         return (self.up, self.down)
 
 
+def _missing(label: Any) -> bool:
+    """None, nan, NaT, or pandas.NA (neither equal nor unequal to itself)."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True
+
+
 def _code_classes(y: Any, order: tuple[Any, ...] | None) -> tuple[FloatArray, tuple[Any, ...]]:
     values = np.asarray(y)
     if values.ndim != 1:
         raise ValueError(f"y must have 1 dimension(s), got shape {values.shape}")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError("y must be finite: it has nan or infinite entries")
-    if values.dtype == object and any(v is None or v != v for v in values):
+    if (values.dtype == object and any(map(_missing, values))) or (
+        values.dtype.kind in "mM" and np.isnat(values).any()
+    ):
         raise ValueError("y has missing entries")
     labels = np.unique(values)
     if len(labels) == 1:

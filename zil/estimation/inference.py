@@ -19,6 +19,7 @@ from scipy import stats
 
 from zil import _validate
 from zil._validate import FloatArray
+from zil.estimation import solve
 from zil.estimation.losses import Loss
 from zil.estimation.objective import IndexObjective
 
@@ -92,10 +93,13 @@ def effective_rows(objective: IndexObjective, theta: FloatArray, width: float) -
 
 def index_error(objective: IndexObjective, covariance: FloatArray) -> float:
     """Sampling error of the index under an estimate's covariance, root mean square over the rows of the first part."""
-    features = objective.parts[0].rows.features
-    one = int(objective.intercept)
-    slopes = covariance[one:, one:]
-    return float(np.sqrt(np.einsum("ji,jk,ki->i", features, slopes, features).mean()))
+    rows = objective.parts[0].rows
+    features, one = rows.features, int(objective.intercept)
+    if one:  # an intercept takes up where a column has its zero
+        centre = features.mean(axis=1) if rows.weights is None else features @ rows.weights / rows.weights.sum()
+        features = features - centre[:, None]
+    moments = features @ features.T / features.shape[1]
+    return math.sqrt(max(float((covariance[one:, one:] * moments).sum()), 0.0))
 
 
 def kernel_reach(objective: IndexObjective, covariance: FloatArray) -> float:
@@ -155,8 +159,10 @@ def curvature_error(smooth: IndexObjective, theta: FloatArray, hessian: FloatArr
 
     Row curvatures are differences of row scores over a thousandth of a standard error.
     """
-    scale = np.sqrt(np.diag(hessian))
-    weakest = np.linalg.eigh(hessian / np.outer(scale, scale))[1][:, 0] / scale
+    natural = solve.coordinates(smooth).matrix
+    own = natural.T @ hessian @ natural
+    scale = np.sqrt(np.diag(own))
+    weakest = natural @ (np.linalg.eigh(own / np.outer(scale, scale))[1][:, 0] / scale)
     weakest /= math.sqrt(float(weakest @ np.linalg.solve(covariance, weakest)))
     step = 1e-3 * weakest
     rows = (smooth.scores(theta + step) - smooth.scores(theta - step)) @ weakest / 2e-3
@@ -247,6 +253,8 @@ class Fit:
         What a reader should know (methods that are not consistent, weights of truncation levels, ...).
     small_sample : bool
         The sample is small for this noise: intervals may cover more or less than they say; a note gives the reason.
+    columns : tuple or None
+        Keys of the features in the table of the fit, by which ``predict`` finds them in another.
     """
 
     params: FloatArray
@@ -265,6 +273,7 @@ class Fit:
     cov_type: str = "sandwich"
     notes: tuple[str, ...] = field(default=())
     small_sample: bool = False
+    columns: tuple[Any, ...] | None = None
 
     @property
     def bse(self) -> FloatArray:
@@ -317,7 +326,8 @@ class Fit:
         Returns
         -------
         WaldTest
-            ``statistic`` (chi-square), ``df`` (rank of R) and ``pvalue``.
+            ``statistic`` (chi-square; nan if the estimates of ``R theta`` have no or no proper covariance), ``df``
+            (rank of R) and ``pvalue``.
 
         Raises
         ------
@@ -332,7 +342,10 @@ class Fit:
             raise ValueError("rows of R are linearly dependent")
         gap = matrix @ self.params - target
         middle = matrix @ self.covariance @ matrix.T
-        statistic = float(gap @ np.linalg.solve(middle, gap)) if np.isfinite(middle).all() else math.nan
+        spread = np.sqrt(np.diag(middle))
+        statistic = math.nan
+        if np.isfinite(middle).all() and (spread > 0.0).all():
+            statistic = float(gap / spread @ np.linalg.solve(middle / np.outer(spread, spread), gap / spread))
         return WaldTest(statistic, len(matrix), float(stats.chi2.sf(statistic, len(matrix))))
 
     def predict(self, X: Any) -> FloatArray:
@@ -352,7 +365,7 @@ class Fit:
         from zil import _tables
 
         one = int(self.intercept)
-        wanted = list(self.names[one:])
+        wanted = list(self.names[one:] if self.columns is None else self.columns)
         d = len(self.params) - one
         if isinstance(X, (np.ndarray, list, tuple)):
             rows = _validate.finite_array("X", X, (1, 2))

@@ -121,9 +121,12 @@ class Plan:
             truncated = versions.draw(plain, atom, sample.scale, sample.scale_y, self.public, copies, self.rng)
         if used == "optimal" and truncated is not None:
             best = support.fit(truncated, start=self.start, naive=naive, box=self.limits)
-            return Estimate(
-                objective, best.solution, lambda: Pieces(best.scores, best.hessian(), best.smooth), best.notes()
-            )
+
+            def combined() -> Pieces:
+                scores = self._penalised(best.scores, objective, best.solution.theta)
+                return Pieces(scores, best.hessian(), best.smooth)
+
+            return Estimate(objective, best.solution, combined, best.notes())
         first = None if objective is naive else naive
         solution = solve.minimise(objective, start=self.start, box=self.limits, naive=first)
 
@@ -136,9 +139,17 @@ class Plan:
                 smooth = truncated.level(len(versions.LEVELS) - 1)
             else:
                 smooth = support.box_curved(truncated, theta, scores)
-            return Pieces(scores, smooth.hessian(theta), smooth)
+            return Pieces(self._penalised(scores, objective, theta), smooth.hessian(theta), smooth)
 
         return Estimate(objective, solution, pieces)
+
+    def _penalised(self, scores: FloatArray, objective: IndexObjective, theta: FloatArray) -> FloatArray:
+        """Row scores with the ridge term: it is these whose mean is 0 at the estimate, and whose spread counts."""
+        if self.ridge == 0.0:
+            return scores
+        weights = self.sample.weights
+        share = np.ones(len(scores)) if weights is None else weights * (len(scores) / weights.sum())
+        return scores + np.multiply.outer(share, objective.penalty(theta))
 
 
 def influence(scores: FloatArray, hessian: FloatArray) -> FloatArray:

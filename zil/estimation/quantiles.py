@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,10 @@ class QuantileFits:
 
     def summary(self) -> Summary:
         """One table with all levels."""
-        return self.joint.summary()
+        joint = self.joint.summary()
+        levels = ", ".join(f"{tau:g}" for tau in self.taus)
+        first = joint.heading[0].replace(repr(self.joint.loss), f"Quantiles {levels}", 1)
+        return replace(joint, heading=(first, *joint.heading[1:]))
 
     def __str__(self) -> str:
         return str(self.summary())
@@ -138,15 +141,16 @@ def fit_quantiles(taus: Sequence[float], data: Any, **fit_arguments: Any) -> Qua
     if not levels or len(set(levels)) != len(levels):
         raise ValueError(f"taus must be one or more different levels, got {levels}")
     cov = fit_arguments.pop("cov", "sandwich")
+    fit_arguments.pop("progress", None)  # there is no bootstrap to count
     _validate.choice("cov", cov, ("sandwich", "hc1"))
     fits, pieces = [], []
     for tau in levels:
         made = plan(Quantile(tau), data, **fit_arguments)
         estimate = made.estimate()
         fits.append(conclude(made, estimate, cov))
-        if fits[-1].converged:
+        if np.isfinite(fits[-1].covariance).all():
             made_of = estimate.pieces()
-            pieces.append(influence(made_of.scores, made_of.hessian))
+            pieces.append(influence(made_of.scores, made_of.hessian) @ made.back(made_of.hessian.shape[0]).T)
     p, n = len(fits[0].params), fits[0].nobs
     size = p * len(levels)
     covariance = np.full((size, size), np.nan)
@@ -157,6 +161,10 @@ def fit_quantiles(taus: Sequence[float], data: Any, **fit_arguments: Any) -> Qua
     if failed:
         warnings.warn(f"no minimum at level(s) {failed}: joint errors are nan", ConvergenceWarning, stacklevel=2)
     first = fits[0]
+    shared = tuple(note for note in first.notes if all(note in fit.notes for fit in fits))
+    notes = shared + tuple(
+        f"{tau:g}: {note}" for tau, fit in zip(levels, fits, strict=True) for note in fit.notes if note not in shared
+    )
     joint = Fit(
         params=np.concatenate([fit.params for fit in fits]),
         covariance=covariance,
@@ -171,6 +179,7 @@ def fit_quantiles(taus: Sequence[float], data: Any, **fit_arguments: Any) -> Qua
         intercept=first.intercept,
         zero_prob=first.zero_prob,
         cov_type=cov,
-        notes=first.notes,
+        notes=notes,
+        small_sample=any(fit.small_sample for fit in fits),
     )
     return QuantileFits(tuple(levels), tuple(fits), joint)

@@ -67,6 +67,11 @@ class RowLoss(Loss):
             return np.concatenate([[value.sum()], score.sum(axis=0)])
         return np.concatenate([[weights @ value], weights @ score])
 
+    def step_unit(self, part: Part) -> float:
+        """Natural unit of the index, for steps of differences."""
+        del part
+        return 1.0
+
     def argument(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
         """``t`` and ``dt/deta`` of every row; what spreads and kernel widths are measured in."""
         return IndexObjective.argument(objective, part, theta)
@@ -215,6 +220,8 @@ class RowObjective(IndexObjective):
             features = self.parts[0].rows.features
             size = np.sqrt((features**2).mean(axis=1)) if features.shape[1] else np.ones(len(features))
             unit[int(self.intercept) :] = 1.0 / np.where(size > 0.0, size, 1.0)
+            if isinstance(self.loss, RowLoss):
+                unit *= self.loss.step_unit(self.parts[0])
         return np.asarray(STEP * np.maximum(np.abs(theta), unit))
 
 

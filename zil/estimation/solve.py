@@ -41,6 +41,8 @@ from zil.estimation.userloss import Growth, Index
 MAX_ITERATIONS = 200
 # Default box in standardised units (a slope per standard deviation of its column, over the natural unit).
 BOX_RADIUS = 50.0
+# How much farther out the minimum of a convex objective that grows in every direction may be.
+FAR = 1e8
 # A Newton step below this many natural units is taken and ends the iteration (the error squares).
 STEP_TOLERANCE = 1e-7
 # Values closer than this share of their size are the same: sums of many terms are not more exact.
@@ -296,6 +298,8 @@ def minimise(
     else:
         z = coords.z(np.asarray(start, dtype=np.float64))
     radius = BOX_RADIUS * coords.unit + _offset(objective)
+    if _coercive(objective):  # columns that are nearly dependent put the minimum far out
+        radius *= FAR
     if objective.loss.free:  # nothing is known of the size of a parameter
         radius = 1e3 * (1.0 + (float(np.abs(z).max(initial=0.0)) if given else 0.0))
     if box is not None:
@@ -322,6 +326,13 @@ def minimise(
             message="the objective is unbounded below (the noise is too large for this sample); a local minimum only",
         )
     return solution
+
+
+def _coercive(objective: IndexObjective) -> bool:
+    """Convex and growing in every direction: there is a minimum, however far out (the design has full rank)."""
+    loss, slopes = objective.loss, objective.loss.recession
+    grows = isinstance(loss, Squared) or (not loss.classifier and slopes is not None and min(slopes) > 0.0)
+    return grows and all(part.a >= 0.0 and part.c == 0.0 and part.e >= 0.0 for part in objective.parts)
 
 
 def _offset(objective: IndexObjective) -> float:

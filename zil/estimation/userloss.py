@@ -102,19 +102,34 @@ class Index(IndexRows):
             )
 
     def residual(self, y: FloatArray) -> bool:
-        """Whether phi depends on ``y - eta`` only, judged on 64 pairs."""
-        eta, r = _probes(y)
-        if len(np.unique(r)) < 3:
-            return False
+        """Whether phi depends on ``y - eta`` only, judged on every response; False for fewer than three."""
+        return self._holds(self._of_residual, y)
+
+    def _affine(self, y: FloatArray) -> bool:
+        """Whether phi is affine in y, judged on every response; False for fewer than three."""
+        return self._holds(self._of_line, y)
+
+    def _holds(self, judge: Callable[[FloatArray, FloatArray], bool], y: FloatArray) -> bool:
+        """A verdict on some responses and, where it is yes, on all: a regime of few rows counts.  Verdicts are kept."""
+        known: dict[tuple[str, int, int], bool] = self.__dict__.setdefault("_verdicts", {})
+        key = (judge.__name__, len(y), hash(y.tobytes()))
+        if key not in known:
+            if len(known) > 256:
+                known.clear()
+            some = y[np.unique(np.linspace(0, len(y) - 1, 32).astype(int))]
+            every = np.unique(y)
+            known[key] = len(every) > 2 and judge(*_probes(some)) and judge(*_probes(every))
+        return known[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_verdicts"}
+
+    def _of_residual(self, eta: FloatArray, r: FloatArray) -> bool:
         zero = np.zeros(len(r))
         pairs = [(f(eta, r), f(eta - r, zero)) for f in (self._quiet(self.phi), self._quiet(self.dphi))]
         return all(_same(a, b, np.abs(a) + np.abs(b)) for a, b in pairs)
 
-    def _affine(self, y: FloatArray) -> bool:
-        """Whether phi is affine in y, judged on 64 pairs; False for fewer than three responses."""
-        eta, r = _probes(y)
-        if len(np.unique(r)) < 3:
-            return False
+    def _of_line(self, eta: FloatArray, r: FloatArray) -> bool:
         zero, one = np.zeros(len(r)), np.ones(len(r))
         for f in (self._quiet(self.phi), self._quiet(self.dphi)):
             base, slope = f(eta, zero), f(eta, one)
@@ -135,7 +150,7 @@ class Index(IndexRows):
         return np.array(rows).reshape(len(rows), len(y))
 
     def sides(self, kinks: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        step = 1e-6 * np.maximum(1.0, np.abs(kinks))
+        step = 1e-6 * np.maximum(self.natural_unit(y), np.abs(kinks))
         both = [
             np.array([2.0 * self._slope(k + s, y) - self._slope(k + 2.0 * s, y) for k, s in zip(kinks, h, strict=True)])
             for h in (-step, step)
@@ -150,10 +165,11 @@ class Index(IndexRows):
             return self.call(self.d2phi, "d2phi", eta, y)
         kinks = self.kink_places(y)
         if not len(kinks):
-            return _derivative(lambda at: self._slope(at, y), eta)
+            return _derivative(lambda at: self._slope(at, y), eta, self.spread(eta, y))
         gap = eta - kinks
         nearest = np.take_along_axis(gap, np.abs(gap).argmin(axis=0)[None], axis=0)[0]
-        step = np.where(nearest >= 0.0, 1e-5, -1e-5) * np.maximum(1.0, np.abs(eta))  # away from the kink
+        size = 1e-5 * np.maximum(self.natural_unit(y), np.abs(eta))
+        step = np.where(nearest >= 0.0, size, -size)  # away from the kink
         return np.asarray((self._slope(eta + step, y) - self._slope(eta, y)) / step)
 
     def argument(self, part: Part, theta: FloatArray, objective: RowObjective) -> tuple[FloatArray, FloatArray]:
@@ -164,6 +180,17 @@ class Index(IndexRows):
 
     def call(self, function: Any, name: str, eta: FloatArray, y: FloatArray) -> FloatArray:
         return _per_row(name, function(eta, y), eta.shape)
+
+    def natural_unit(self, y: FloatArray) -> float:
+        """What the index is measured in: the spread of the response if phi is of a residual, else 1."""
+        return (float(y.std()) or 1.0) if self.residual(y) else 1.0
+
+    def spread(self, eta: FloatArray, y: FloatArray) -> float:
+        """Median size of the residuals if phi is of them, else 1: over what ``phi`` varies."""
+        return (float(np.median(np.abs(y - eta))) or self.natural_unit(y)) if self.residual(y) else 1.0
+
+    def step_unit(self, part: Part) -> float:
+        return self.natural_unit(self.responses(part))
 
     def _slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
         return self.call(self.dphi, "dphi", eta, y)
@@ -195,7 +222,9 @@ class Index(IndexRows):
             second = self.call(self.d2phi, "d2phi", eta, y)
             value += part.c * noise * second
             spread += part.c * second
-            slope += part.c * noise * _derivative(lambda at: self.call(self.d2phi, "d2phi", at, y), eta)
+            slope += (
+                part.c * noise * _derivative(lambda at: self.call(self.d2phi, "d2phi", at, y), eta, self.spread(eta, y))
+            )
         if part.e != 0.0:
             u, u_t, u_q = self.smoothed(eta, y, smoothing_scale(part, noise))[:3]
             value += part.e * u
@@ -274,9 +303,8 @@ class Growth(IndexRows):
         return value, force, spread
 
 
-def _probes(y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """64 pairs of an index and a response: responses of the sample, indices about them and about 0."""
-    r = y[np.unique(np.linspace(0, len(y) - 1, 32).astype(int))]
+def _probes(r: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Two pairs of an index and a response for each response: an index about the responses, and one about 0."""
     return np.concatenate([np.roll(r, 1), np.linspace(-2.0, 2.0, len(r))]), np.tile(r, 2)
 
 
@@ -289,9 +317,9 @@ def _same(a: FloatArray, b: FloatArray, size: FloatArray) -> bool:
     return bool((np.abs(a - b)[both] <= room).all())
 
 
-def _derivative(function: Callable[[FloatArray], FloatArray], t: FloatArray) -> FloatArray:
-    """Fourth-order difference; error about 1e-11 of the scale of a function that varies over a unit."""
-    h = 2e-3
+def _derivative(function: Callable[[FloatArray], FloatArray], t: FloatArray, unit: float) -> FloatArray:
+    """Fourth-order difference; error about 1e-11 of the scale of a function that varies over the unit."""
+    h = 2e-3 * unit
     return (8.0 * (function(t + h) - function(t - h)) - (function(t + 2 * h) - function(t - 2 * h))) / (12.0 * h)
 
 
@@ -320,6 +348,9 @@ class Custom(RowLoss):
     -----
     The number of parameters is that of ``start`` in ``zil.fit`` (of ``theta`` in ``zil.CorrectedLoss``); without a
     start it is d, plus 1 with an intercept.
+
+    Nothing is known of the size of a parameter: differences take steps of ``6e-6 max(1, |theta|)``.  Choose units in
+    which parameters are of order one.
 
     Examples
     --------
