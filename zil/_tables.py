@@ -174,8 +174,10 @@ def _array_to_float(
     array: np.ndarray[Any, Any], wanted: list[Any], what: str, allow_missing: bool, allow_infinite: bool, look: bool
 ) -> FloatArray:
     if array.dtype.kind not in "fiub":
-        named = f"{what} {wanted[0]!r} has" if wanted else "the table has"
-        raise TypeError(f"{named} dtype {array.dtype}; it must be numeric")
+        # an array has one dtype, whichever column is to blame, and that of text tells the length of the longest entry
+        named = f"{what} {wanted[0]!r} has" if len(wanted) == 1 else "the table has"
+        kind = {"U": "text", "S": "bytes"}.get(array.dtype.kind, str(array.dtype))
+        raise TypeError(f"{named} dtype {kind}; it must be numeric")
     columns = array.reshape(-1, 1) if array.ndim == 1 else array
     if wanted != list(range(columns.shape[1])):
         columns = columns[:, wanted]

@@ -60,6 +60,22 @@ def test_calibrate_json_rebuilds_the_mechanism(run, tmp_path):
     path.write_text(text)
     again = cli._read_mechanism(path)
     assert again == mechanism()
+    assert again.report() == mechanism().report()
+    assert "Calibrated at attribute level" in again.report()
+    path.write_text(json.dumps(facts | {"target": facts["target"] | {"epsilon": 0.1}}))
+    with pytest.raises(cli.BadInputError, match="target that its scales do not meet"):
+        cli._read_mechanism(path)
+
+
+def test_options_without_effect_are_refused(run, tmp_path):
+    path = tmp_path / "mechanism.json"
+    path.write_text(good(run(*CALIBRATE, "--json")))
+    for extra in (["--resolution", "age=1"], ["--limit"], ["--scaling", "common"]):
+        bad(run("audit", "--mechanism", path, "--unit", "record", *extra), "no effect", extra[0])
+    given = ["calibrate", *BOUNDS, "--zero-prob", 0.05, "--scale", "age=100", "--scale", "income=100"]
+    good(run(*given))
+    for extra in (["--limit"], ["--scaling", "common"]):
+        bad(run(*given, *extra), "no effect", extra[0])
 
 
 def test_calibrate_with_given_scales(run):

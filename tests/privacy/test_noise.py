@@ -68,3 +68,8 @@ def test_scale_domain(scale):
 def test_types(zero_prob, scale):
     with pytest.raises(TypeError):
         zil.Noise(zero_prob, scale)
+
+
+def test_no_scales_at_all_is_not_clean():
+    with pytest.raises(ValueError, match="scale must have an entry"):
+        zil.Noise(0.1, [])

@@ -254,3 +254,19 @@ def test_extreme_shifts_stay_in_the_unit_interval(c):
         for values in (f(np.array([0.0, 1e-300, 0.1, 1.0])), f.delta(epsilons), f.inverse([0.0, 0.2]), f.advantage):
             assert np.all((np.asarray(values) >= 0.0) & (np.asarray(values) <= 1.0))
         assert np.all(np.diff(f.delta(epsilons)) <= 0.0)
+
+
+def test_more_columns_than_the_exact_curve_is_for():
+    """At once, and never above the exact curve of fewer columns."""
+    alpha = np.linspace(0.0, 1.0, 21)
+    many, fewer = zil.tradeoff(10**9, 1.0)(alpha), zil.tradeoff(1000, 1.0)(alpha)
+    assert (many <= fewer + 1e-12).all()
+    assert many == pytest.approx(fewer, abs=5e-4)
+
+
+def test_errors_say_what_came():
+    curve = zil.tradeoff(1, 1.0)
+    for call, value in ((curve, 1.5), (curve.inverse, math.nan), (curve.delta, -1.0), (curve.epsilon, [0.5, 2.0])):
+        came = f"{np.ravel(value)[-1]:g}"
+        with pytest.raises(ValueError, match=f"got {came}"):
+            call(value)

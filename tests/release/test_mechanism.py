@@ -7,6 +7,7 @@ import copy
 import itertools
 import math
 import pickle
+import warnings
 
 import mpmath as mp
 import numpy as np
@@ -276,7 +277,7 @@ def test_printed_numbers_are_rounded_up():
 
 
 def test_value_semantics():
-    m = zil.calibrate(BOUNDS, epsilon=1, delta=0.1, zero_prob=0.05, unit="record", resolution={"a": 0.5})
+    m = zil.calibrate(BOUNDS, epsilon=1, delta=0.1, zero_prob=0.05, unit="record", resolution={"a": 0.25})
     for twin in (pickle.loads(pickle.dumps(m)), copy.deepcopy(m)):
         assert twin == m
         assert hash(twin) == hash(m)
@@ -583,3 +584,27 @@ def test_check_counts_for_the_holder():
 def test_release_never_calls_check(monkeypatch):
     monkeypatch.setattr("zil.release.schema.check", None)
     assert len(mechanism().release([0.5]).data) == 1
+
+
+def test_a_resolution_that_is_not_used_is_told():
+    """Whole numbers in, fractions out: rows published unchanged stand out."""
+    with pytest.warns(zil.PrivacyWarning, match="'n': resolution 1 is not used.* fewer than 8"):
+        zil.Mechanism({"n": (0, 10)}, zero_prob=0.05, scale=6.0, resolution={"n": 1})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        zil.Mechanism({"n": (0, 10)}, zero_prob=0.05, scale=9.0, resolution={"n": 1})
+
+
+def test_an_error_about_text_does_not_depend_on_it():
+    mechanism = zil.Mechanism([(0, 1), (0, 1)], zero_prob=0.1, scale=2.0)
+    messages = set()
+    for text in ("short", "a longer and private text"):
+        with pytest.raises(TypeError, match="dtype text") as caught:
+            mechanism.release([[1.0, text]])
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+
+
+def test_sharp_is_true_or_false():
+    with pytest.raises(TypeError, match="sharp"):
+        zil.calibrate({"a": (0, 1)}, epsilon=1, delta=0.1, zero_prob=0.05, unit="record", sharp="no")

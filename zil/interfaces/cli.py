@@ -24,6 +24,7 @@ from typing import Annotated, Any, TextIO
 import numpy as np
 
 import zil
+from zil.release import calibration
 
 try:
     import typer
@@ -163,6 +164,7 @@ def _describe(mechanism: zil.Mechanism, resolution: dict[str, float] | None) -> 
         "zero_prob": mechanism.zero_prob,
         "scale": dict(zip(names, mechanism.scale.tolist(), strict=True)),
         "resolution": resolution,
+        "target": mechanism._target,
         "tick": dict(zip(names, mechanism.tick.tolist(), strict=True)),
         "shift": {unit: mechanism.shift(unit) for unit in units},
         "advantage": {unit: mechanism.tradeoff(unit).advantage for unit in units},
@@ -181,7 +183,11 @@ def _read_mechanism(path: Path) -> zil.Mechanism:
         raise BadInputError(f"--mechanism: no such file: {path}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise BadInputError(f"--mechanism: {path} was not written by 'zil calibrate --json'") from None
-    return zil.Mechanism(bounds, zero_prob=parts[1], scale=parts[2], resolution=content.get("resolution"))
+    mechanism = zil.Mechanism(bounds, zero_prob=parts[1], scale=parts[2], resolution=content.get("resolution"))
+    try:
+        return calibration.with_target(mechanism, content.get("target"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BadInputError(f"--mechanism: {path} states a target that its scales do not meet") from None
 
 
 def _mechanism(
@@ -204,6 +210,10 @@ def _mechanism(
     if file is not None:
         if bounds or scale or zero_prob is not None or any(value is not None for value in target):
             raise BadInputError("give --mechanism, or bounds with a target or scales, not both")
+        if resolution or limit or scaling != "per-column":
+            raise BadInputError(
+                "--resolution, --limit and --scaling have no effect with --mechanism, which has its own"
+            )
         return _read_mechanism(file)
     pairs = _read_bounds(bounds)
     if not pairs:
@@ -217,6 +227,8 @@ def _mechanism(
     if scales is not None:
         if any(value is not None for value in target):
             raise BadInputError("give --scale or a target (--epsilon with --delta, --mu, --advantage), not both")
+        if limit or scaling != "per-column":
+            raise BadInputError("--limit and --scaling belong to a target and have no effect with --scale")
         return zil.Mechanism(pairs, zero_prob=zero_prob, scale=scales, resolution=steps)
     if unit is None:
         raise BadInputError("give --unit attribute or --unit record: what the target protects")

@@ -47,6 +47,8 @@ class Noise:
             self._scale = _not_negative("scale", scale)
         else:
             values = _validate.float_array("scale", scale, ndim=1)
+            if not len(values):
+                raise ValueError("scale must have an entry for each column, got none")
             self._scale = tuple(_not_negative(f"scale[{k}]", float(value)) for k, value in enumerate(values))
 
     @property

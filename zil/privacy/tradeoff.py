@@ -23,6 +23,9 @@ import numpy as np
 from zil._validate import FloatArray, finite, float_array, in_range, integer, probability
 from zil.privacy import composition, curves, exact
 
+# Beyond it the exact curve takes minutes, and the limit is about 1e-5 lower.
+LARGEST_DIM = 10_000
+
 
 def _like(values: FloatArray, result: FloatArray) -> Any:
     """A float for a scalar question, an array of the same shape otherwise."""
@@ -35,7 +38,8 @@ def _checked(name: str, values: Any, low: float, high: float) -> FloatArray:
     shape = array.shape
     result = float_array(name, array.reshape(-1)).reshape(shape)
     if not ((result >= low) & (result <= high)).all():
-        raise ValueError(f"{name} must be in [{low:g}, {high:g}]")
+        wrong = result[~((result >= low) & (result <= high))].flat[0]
+        raise ValueError(f"{name} must be in [{low:g}, {high:g}], got {wrong:g}")
     return result
 
 
@@ -219,7 +223,8 @@ def tradeoff(dim: float, c: float, zero_prob: float = 0.0) -> TradeOff:
     Parameters
     ----------
     dim : int >= 1 or math.inf
-        Number of noised columns; inf is the limit, a lower bound for every dimension.
+        Number of noised columns; inf is the limit, a lower bound for every dimension.  The limit also answers for more
+        than 10000 columns.
     c : float >= 0
         Shift in units of the noise, ``|x - x'|/scale``.
     zero_prob : float in [0, 1]
@@ -251,8 +256,8 @@ def _laplace_curve(dim: float, c: float) -> curves.Curve:
         return curves.Perfect()
     if dim == 1:
         return curves.LaplaceLine(c)
-    if dim == math.inf or not exact.SMALLEST_SHIFT <= c <= exact.LARGEST_SHIFT:
-        # below that shift all curves of one c lie within c/sqrt(2) of each other, the limit lowest
+    if dim > LARGEST_DIM or not exact.SMALLEST_SHIFT <= c <= exact.LARGEST_SHIFT:
+        # safe for any number of columns; below that shift all curves of one c lie within c/sqrt(2) of each other
         return curves.LaplaceLimit(c)
     return exact.exact_curve(int(dim), c)
 

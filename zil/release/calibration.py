@@ -64,6 +64,16 @@ def calibrate(
     Mechanism
         Its guarantee, recomputed from the scales it really uses, meets the target.
 
+    Raises
+    ------
+    ValueError, TypeError
+        No target or more than one, a value outside its range, or a target that no scale meets.
+
+    Warns
+    -----
+    PrivacyWarning
+        A declared resolution is not used (see `Mechanism`).
+
     Notes
     -----
     Limit curve: ``L = 2 log((1 - zero_prob)/(1 - delta))``, ``c = sqrt(L (L + 2 epsilon)/2)``,
@@ -71,6 +81,7 @@ def calibrate(
     """
     names, pairs, _ = schema.read_bounds(bounds)
     _validate.choice("unit", unit, UNITS)
+    sharp = _validate.boolean("sharp", sharp)
     _validate.choice("scaling", scaling, ("per-column", "common"))
     share = sampler.dyadic(_validate.probability("zero_prob", zero_prob))
     given = {"epsilon": epsilon, "delta": delta, "mu": mu, "advantage": advantage, "alpha": alpha, "beta": beta}
@@ -89,6 +100,24 @@ def calibrate(
             return mechanism
         c *= 1.0 - math.ldexp(formulas.MARGIN, step)  # a last digit was lost in evaluating the curve
     raise ValueError("no scale meets the target to the precision of float64")
+
+
+def with_target(mechanism: Mechanism, target: dict[str, Any] | None) -> Mechanism:
+    """The mechanism with the target that a file says it was calibrated for, once it is seen to meet it.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        No such target, or the mechanism does not meet it.
+    """
+    if target is None:
+        return mechanism
+    unit, sharp = _validate.choice("unit", target["unit"], UNITS), _validate.boolean("sharp", target["sharp"])
+    asked = {key: _validate.real(key, target[key]) for key in target if key not in ("unit", "sharp", "scaling")}
+    if not _meets([mechanism.tradeoff(unit, exact) for exact in {sharp, False}], asked):
+        raise ValueError("the mechanism does not meet its target")
+    mechanism._target = {"unit": unit, **asked, "sharp": sharp, "scaling": target["scaling"]}
+    return mechanism
 
 
 def _number(name: str, value: Any) -> float:

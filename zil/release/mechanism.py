@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,6 +48,12 @@ class Mechanism:
     ValueError
         Bounds missing, reversed, infinite, or equal in all columns; a parameter out of range.
 
+    Warns
+    -----
+    PrivacyWarning
+        The scale holds fewer than eight steps of a declared resolution: the published values have more digits than the
+        data, and rows published unchanged stand out.
+
     See Also
     --------
     calibrate : the mechanism for a privacy target.
@@ -59,6 +66,15 @@ class Mechanism:
         width = formulas.widths(self._bounds)
         self._resolution = tuple(ticks.resolutions(self._names, resolution))
         self._grid = ticks.lattice(self._names, self._bounds, self._scale, self._resolution)
+        for name, step, tick, width_ in zip(self._names, self._resolution, self._grid.tick, self._scale, strict=True):
+            if step is not None and step != tick:
+                warnings.warn(
+                    f"column {name!r}: resolution {step:g} is not used, the scale {width_:g} holds fewer than "
+                    f"{ticks.COARSEST:g} such steps; the published values have more digits than the data, so rows "
+                    "published unchanged stand out",
+                    _validate.PrivacyWarning,
+                    stacklevel=2,
+                )
         over = zip(self._scale.tolist(), self._grid.tick.tolist(), strict=True)
         self._in_ticks = np.array([sampler.scale_in_ticks(s, u) for s, u in over])
         # the range over the noise, as declared and as the lattice holds it: equal but for decimal ticks
