@@ -103,19 +103,10 @@ def test_clean_data_is_not_called_small():
     assert not zil.fit("logistic", x1, y=y).small_sample
 
 
-@pytest.mark.parametrize(
-    ("loss", "method"),
-    [
-        *((loss, method) for loss in ("quantile:0.5", "quantile:0.9", "huber") for method in ("rb", "dr")),
-        ("quantile:0.5", "optimal"),
-    ],
-)
+@pytest.mark.parametrize("loss", ["quantile:0.5", "quantile:0.9", "huber", "logistic"])
+@pytest.mark.parametrize("method", ["optimal", "rb", "dr"])
 def test_where_a_column_has_its_zero_does_not_matter(loss, method):
-    """The intercept takes it up: errors of the slopes and the small-sample flag stay.
-
-    The weights of the levels of "optimal" are best for the sum over parameters, of which the intercept is one; errors
-    move by a per cent.
-    """
+    """The intercept takes it up: estimates of the slopes, their errors and the small-sample flag stay."""
     x1, y = design(losses.resolve(loss), 4000)
 
     def fit(shift):
@@ -124,10 +115,9 @@ def test_where_a_column_has_its_zero_does_not_matter(loss, method):
 
     near, far = fit(0.0), fit(30.0)
     assert near.converged
-    exact = method != "optimal"
-    assert far.params[1:] == pytest.approx(near.params[1:], abs=(1e-3 if exact else 0.05) * near.bse[1])
-    assert far.bse[1:] == pytest.approx(near.bse[1:], rel=1e-3 if exact else 0.1)
-    assert far.small_sample == near.small_sample or not exact
+    assert far.params[1:] == pytest.approx(near.params[1:], abs=0.02 * near.bse[1])
+    assert far.bse[1:] == pytest.approx(near.bse[1:], rel=0.01)
+    assert far.small_sample == near.small_sample
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -149,6 +139,26 @@ def test_ridge_against_the_jackknife(method, weighted):
     left_out = np.array([fit(np.arange(n) != i).params for i in range(n)])
     jackknife = np.sqrt((n - 1) * left_out.var(axis=0))
     assert whole.bse == pytest.approx(jackknife, rel=0.08)
+
+
+def test_strong_signal_under_optimal():
+    """Slope 3, residual noise .1, 2000 rows: coefficients that followed their own rows gave a bias of half an error.
+
+    200 estimates: the mean has a standard deviation of .07, the ratio one of .05.  With coefficients from the rows they
+    are used on the bias is .5 to .7 of a standard error.
+    """
+    rng = np.random.default_rng()
+    found = []
+    for _ in range(200):
+        x = rng.uniform(-1.0, 1.0, (2000, 1))
+        y = 3.0 * x[:, 0] + 0.1 * rng.normal(size=2000)
+        z = np.sqrt(rng.exponential(size=(2000, 1))) * rng.normal(size=x.shape)
+        x1 = x + (rng.random((2000, 1)) >= 0.6) * 0.2 * z
+        fit = zil.fit("squared", x1, y=y, noise=zil.Noise(0.6, 0.2), bounds=[[-1.0, 1.0]], rng=int(rng.integers(2**31)))
+        found.append((fit.params[1] - 3.0, fit.bse[1]))
+    errors, claimed = np.array(found).T
+    assert abs(errors.mean()) < 0.6 * errors.std()
+    assert 0.75 < claimed.mean() / errors.std() < 1.3
 
 
 def test_ridge_of_optimal_against_its_spread():

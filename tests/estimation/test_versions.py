@@ -83,11 +83,25 @@ def test_scores_gradients_and_mixtures_agree(monkeypatch, loss, width):
     assert mixed == pytest.approx(objective.scores(theta), abs=1e-10)
     assert weights @ gradients == pytest.approx(objective.value_gradient(theta)[1], abs=1e-12)
     assert scores.covariance == pytest.approx(np.cov(scores.columns.T, bias=True), abs=1e-10)
-    # the residual is uncorrelated with every difference, and no wider than the weighted score
+    # the residual is uncorrelated with the differences, but for directions of little variance, and no wider than the
+    # weighted score
     residual = scores.columns @ scores.residual(weights)
-    both = np.corrcoef(np.column_stack([residual, scores.columns[:, p:]]).T)
-    assert np.abs(both[:p, p:]).max() < 1e-5
+    natural = np.concatenate([block @ scores.natural for block in np.moveaxis(scores.blocks[:, 1:], 1, 0)], axis=1)
+    standard = (natural - natural.mean(axis=0)) / natural.std(axis=0)
+    values, vectors = np.linalg.eigh(standard.T @ standard / n)
+    used = values > versions.CUTOFF * values[-1]
+    assert used.any()
+    both = np.corrcoef(np.column_stack([residual, standard @ vectors[:, used]]).T)
+    assert np.abs(both[:p, p:]).max() < 1e-8
     assert (residual.var(axis=0) <= mixed.var(axis=0) * (1 + 1e-9)).all()
+    # each tenth has coefficients from the other nine
+    mixes = scores.held_out(weights)
+    assert len(mixes) == versions.FOLDS
+    others = np.arange(n) % versions.FOLDS != 3
+    alone = versions.Scores(scores.blocks[others], scores.natural)
+    assert mixes[3] == pytest.approx(alone.residual(weights), abs=1e-8)
+    combined = scores.combine(mixes)
+    assert combined[3] == pytest.approx(scores.columns[3] @ mixes[3], abs=1e-12)
 
 
 def test_level_weights_are_the_best(monkeypatch):
@@ -95,7 +109,7 @@ def test_level_weights_are_the_best(monkeypatch):
     found, _, fitted = make(monkeypatch, losses.Logistic(), 3000)
     scores = found.scores(fitted.params)
     hessian = found.level(0).hessian(fitted.params)
-    inverse = np.linalg.inv(hessian)
+    inverse = np.linalg.inv(hessian) @ np.linalg.inv(scores.natural).T
     each = [scores.columns @ scores.mixture(row) @ inverse for row in np.eye(5)]
     scale = np.min([s.var(axis=0) for s in each], axis=0)
 

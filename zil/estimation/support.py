@@ -156,7 +156,7 @@ def fit(
     hessian = curvature(objects, theta, weights)
     levels = objects.scores(theta, width)
     scores = levels.columns @ levels.mixture(weights)
-    refined = _refine(objects, theta, levels.residual(weights), hessian, levels, width)
+    refined = _refine(objects, theta, weights, hessian, levels, width)
     if refined is not None and (box is None or ((refined[0] > box[0]) & (refined[0] < box[1])).all()):
         theta, scores, steps = refined
         n_iter += steps
@@ -206,26 +206,31 @@ def combined_objective(objects: Versions, naive: IndexObjective) -> tuple[IndexO
 
 
 def _refine(
-    objects: Versions, theta: FloatArray, mix: FloatArray, hessian: FloatArray, levels: Scores, width: float
+    objects: Versions, theta: FloatArray, weights: FloatArray, hessian: FloatArray, levels: Scores, width: float
 ) -> tuple[FloatArray, FloatArray, int] | None:
     """Newton steps on the residual score; None if they do not settle nearby.
 
     Scalar weights are best on average over parameters, the regression for each of them.  The steps need the mean
     of the residual score only, a fixed combination of the gradients of the versions.
     """
-    errors = np.sqrt(np.diag(inference.sandwich(levels.columns @ mix, hessian)))
+    mixes = levels.held_out(weights)
+    scores = levels.combine(mixes)
+    errors = np.sqrt(np.diag(inference.sandwich(scores, hessian)))
     if not np.isfinite(errors).all():
         return None
+    # what folds with coefficients of their own add to the mean score; it hardly moves with theta
+    mix = levels.residual(weights)
+    apart = scores.mean(axis=0) - levels.columns.mean(axis=0) @ mix
     start = theta
     for step in range(1, MAX_STEPS + 1):
         means = objects.gradients(theta, width)
         means[1:] -= means[0]
-        move = -np.linalg.solve(hessian, means.ravel() @ mix + objects.plain.penalty(theta))
+        move = -np.linalg.solve(hessian, means.ravel() @ mix + apart + objects.plain.penalty(theta))
         if not (np.abs(theta + move - start) <= 3.0 * errors).all():
             return None
         theta = theta + move
         if float(np.max(np.abs(move) / errors)) < TOLERANCE:
-            return theta, objects.scores(theta, width).columns @ mix, step
+            return theta, objects.scores(theta, width).combine(mixes), step
     return None
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,11 +22,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from zil._validate import FloatArray
+from zil.estimation import solve
 from zil.estimation.objective import IndexObjective, Part, Rows
 from zil.privacy.doubling import double
 
 LEVELS = (math.inf, 2.5, 1.6, 1.25, 1.0)
 INSIDE = LEVELS[:0:-1]
+# Parts of the sample whose regression coefficients come from the other parts.
+FOLDS = 10
+# Least eigenvalue, as a share of the largest, of the standardised regressors that is used.
+CUTOFF = 0.05
 # Copies of the second noise; fewer when rows times columns times copies would not fit in memory comfortably.
 COPIES = 8
 MAX_ENTRIES = 400_000_000
@@ -167,7 +173,7 @@ class Versions:
         for k in range(levels - 2, 0, -1):
             blocks[:, k] += blocks[:, k + 1]
         blocks[:, 1:] -= blocks[:, :1]
-        return Scores(blocks)
+        return Scores(blocks, solve.coordinates(self.plain).matrix)
 
 
 def _smoothed(objective: IndexObjective, width: float) -> IndexObjective:
@@ -234,9 +240,13 @@ class Scores:
     ----------
     blocks : (n, levels, p) array
         Level inf, then what each finite level adds to it: differences of versions, mean zero at every theta.
+    natural : (p, p) array
+        Natural coordinates of the parameters (``Coordinates.matrix``), in which variances are added up and regressors
+        compared: where a column has its zero, and its unit, do not matter.
     """
 
     blocks: FloatArray
+    natural: FloatArray
 
     @property
     def columns(self) -> FloatArray:
@@ -251,9 +261,9 @@ class Scores:
 
     def level_weights(self, hessian: FloatArray) -> FloatArray:
         """Scalar weights of the levels, summing to 1, that minimise the trace of the estimator's covariance
-        measured in units of the present standard errors."""
+        measured in units of the present standard errors of the natural parameters."""
         levels, p = self.blocks.shape[1:]
-        inverse = np.linalg.inv(hessian)
+        inverse = np.linalg.inv(hessian) @ np.linalg.inv(self.natural).T
         # covariance of the influence functions, parameter by parameter, for blocks and then for levels
         blocks = np.einsum("kalb,aj,bj->jkl", self.covariance.reshape(levels, p, levels, p), inverse, inverse)
         sums = np.eye(levels)
@@ -280,12 +290,41 @@ class Scores:
 
     def residual(self, weights: FloatArray) -> FloatArray:
         """The combination that is the weighted score minus its regression on the differences, shape (levels p, p)."""
-        p = self.blocks.shape[2]
-        out = self.mixture(weights)
-        gram, cross = self.covariance[p:, p:], self.covariance[p:] @ out
+        return self._regressed(self.mixture(weights), self.covariance)
+
+    def held_out(self, weights: FloatArray) -> list[FloatArray]:
+        """``residual`` from the rows outside each fold (every ``FOLDS``-th row from the k-th on).
+
+        Coefficients from the rows they are used on follow the noise of these rows: the estimate gets a bias of order
+        1/n and its standard error is too small (least squares, residual noise .1 beside slope 3, 1000 rows: bias of one
+        standard error, coverage 82 %).
+        """
+        columns, out = self.columns, self.mixture(weights)
+        n, total = len(columns), self.columns.sum(axis=0)
+        gram = self.covariance * n + np.outer(total, total) / n
+        found = []
+        for k in range(FOLDS):
+            fold = columns[k::FOLDS]
+            kept, rest = n - len(fold), total - fold.sum(axis=0)
+            mean = rest / kept
+            found.append(self._regressed(out.copy(), (gram - fold.T @ fold) / kept - np.outer(mean, mean)))
+        return found
+
+    def combine(self, mixes: Sequence[FloatArray]) -> FloatArray:
+        """Row scores (n, p), each fold with its own combination of the columns."""
+        columns = self.columns
+        out = np.empty((len(columns), self.blocks.shape[2]))
+        for k, mix in enumerate(mixes):
+            out[k :: len(mixes)] = columns[k :: len(mixes)] @ mix
+        return out
+
+    def _regressed(self, out: FloatArray, covariance: FloatArray) -> FloatArray:
+        levels, p = self.blocks.shape[1:]
+        natural = np.kron(np.eye(levels - 1), self.natural)
+        gram, cross = natural.T @ covariance[p:, p:] @ natural, natural.T @ covariance[p:] @ out
         spread = np.sqrt(np.maximum(np.diag(gram), 0.0))
-        # levels that (nearly) coincide: a relative cut-off in standardised regressors leaves them alone
+        # levels that coincide but for a few rows: what these say of the coefficients is not true of other rows
         scale = np.where(spread > 1e-7 * float(spread.max(initial=0.0)), spread, np.inf)
         standard = gram / np.outer(scale, scale)
-        out[p:] -= np.linalg.lstsq(standard, cross / scale[:, None], rcond=1e-8)[0] / scale[:, None]
+        out[p:] -= natural @ (np.linalg.lstsq(standard, cross / scale[:, None], rcond=CUTOFF)[0] / scale[:, None])
         return out
