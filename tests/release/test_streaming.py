@@ -479,6 +479,40 @@ def test_append(files, tmp_path):
     assert content(dst) == kept
 
 
+BOUNDS = {"a": (0, 1), "b": (0, 10)}
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (zil.Mechanism({"a": (0, 1)}, zero_prob=0.25, scale=1.0), "columns"),
+        (zil.Mechanism({"a": (0, 1), "b": (0, 11)}, zero_prob=0.25, scale=[1.0, 5.0]), "bounds"),
+        (zil.Mechanism(BOUNDS, zero_prob=0.25, scale=[1.0, 5.0], resolution={"a": 0.125}), "tick"),
+        (zil.Mechanism(BOUNDS, zero_prob=0.25, scale=[1.0, 5.5]), "scale"),
+        (zil.Mechanism(BOUNDS, zero_prob=0.2, scale=[1.0, 5.0]), "zero_prob"),
+        (zil.Mechanism(BOUNDS, zero_prob=0.2, scale=[1.0, 5.5]), "scale, zero_prob"),
+        (None, "missing"),
+    ],
+)
+def test_append_takes_the_mechanism_of_the_file(files, tmp_path, other, words):
+    """One label speaks for all rows of a file; what is refused changes neither the file nor the ledger."""
+    src, dst = files
+    book = tmp_path / "book"
+    again = {"ledger": book, "row_id": "id", "append": True}
+    M.release_file(src, dst, ledger=book, row_id="id")
+    kept = content(dst)
+    for more in (0, 5):  # whether or not there is a new row
+        grown = write(frame(ROWS + more).iloc[::-1], tmp_path / f"grown{more}{src.suffix}")
+        with pytest.raises(ValueError, match=f"append=True needs the mechanism .* differs in {words}$"):
+            if other is None:
+                M.release_file(grown, dst, missing="midpoint", **again)
+            else:
+                other.release_file(grown, dst, **again)
+        assert content(dst) == kept
+    same = zil.Mechanism(dict(reversed(BOUNDS.items())), zero_prob=0.25, scale={"a": 1.0, "b": 5.0})
+    assert same.release_file(grown, dst, **again)["n_rows"] == ROWS + 5
+
+
 def test_free_form_attributes_of_a_parquet_file_stay_behind(tmp_path):
     table = frame()
     table.attrs["note"] = "about a person"

@@ -79,6 +79,20 @@ def noise_of(metadata: dict[str, Any]) -> Noise:
     return Noise(metadata["zero_prob"], {c["name"]: c["effective_scale"] for c in metadata["columns"]})
 
 
+def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """What differs between the mechanisms that two metadata describe."""
+    a, b = ({column["name"]: column for column in part["columns"]} for part in (one, other))
+    result = [] if a.keys() == b.keys() else ["columns"]
+    for word, keys in (("bounds", ("lower", "upper")), ("tick", ("tick",)), ("scale", ("scale",))):
+        if any(a[name][key] != b[name][key] for name in a.keys() & b.keys() for key in keys):
+            result.append(word)
+    if one["zero_prob"] != other["zero_prob"]:
+        result.append("zero_prob")
+    if one["policies"]["missing"] != other["policies"]["missing"]:
+        result.append("missing")
+    return result
+
+
 def schema() -> dict[str, Any]:
     """The JSON Schema of the metadata, as shipped."""
     text = resources.files("zil").joinpath("data", "release.schema.json").read_text("utf-8")

@@ -189,6 +189,7 @@ class _Run:
                 return known
             if self.row_id is not None and not self.append and fresh < count and not self.repeat:
                 raise ValueError("some of these rows were released before; append=True takes only new ones")
+            base = self._base()
             if self.append and fresh == 0:
                 return None
             earlier = self.book.of_source(source)
@@ -202,7 +203,7 @@ class _Run:
             if not self.append and self._holds_release():
                 raise ValueError("dst holds another release, which could not be made again: choose another name")
             self.book.rename_rows(provisional, release_id)
-            base, before = self._base()
+            before = 0 if base is None else base.total_rows
             taken = fresh if self.append else count
             if earlier:
                 warnings.warn(
@@ -212,8 +213,9 @@ class _Run:
                     stacklevel=5,
                 )
             spent = [json.loads(one.spent)[-1] for one in earlier] + [self.plan.spent]
+            digest = None if base is None else base.sha256
             entry = Entry(
-                release_id, "pending", source, parameters, base, None, taken, before + taken, json.dumps(spent)
+                release_id, "pending", source, parameters, digest, None, taken, before + taken, json.dumps(spent)
             )
             self.book.open(entry)
         step("pending")
@@ -250,15 +252,20 @@ class _Run:
         except (SchemaError, FileNotFoundError):  # not a file of zil's, or no longer what was published
             return False
 
-    def _base(self) -> tuple[str | None, int]:
-        """Digest and rows of the file to append to."""
+    def _base(self) -> Entry | None:
+        """The release to append to; one label speaks for all rows of a file, so one mechanism must have made them."""
         if not self.append or not self.target.exists():
-            return None, 0
-        digest = _sha256(self.target)
-        last = self.book.of_file(digest)
+            return None
+        last = self.book.of_file(_sha256(self.target))
         if last is None:
             raise ValueError("the file to append to is not one that this ledger released")
-        return digest, last.total_rows
+        own = self.plan.describe(self.form.located, 0, None, [self.plan.spent])
+        other = facts.differences(self._existing(), own)
+        if other:
+            raise ValueError(
+                f"append=True needs the mechanism that published dst, this one differs in {', '.join(other)}"
+            )
+        return last
 
     # steps 2 to 5
 
