@@ -479,6 +479,72 @@ def test_append(files, tmp_path):
     assert content(dst) == kept
 
 
+def holdings(book):
+    """The releases in a ledger, and the number of rows they hold."""
+    with sqlite3.connect(book) as db:
+        return db.execute("SELECT id, state FROM releases").fetchall(), db.execute("SELECT * FROM rows").fetchall()
+
+
+def test_a_refused_append_leaves_its_rows_free(files, tmp_path):
+    """Other columns are seen only when the old file is read, after the rows were noted."""
+    src, dst = files
+    book = tmp_path / "book"
+    again = {"ledger": book, "row_id": "id", "append": True}
+    M.release_file(src, dst, ledger=book, row_id="id")
+    grown = write(frame(ROWS + 5), tmp_path / f"grown{src.suffix}")
+    kept, held = content(dst), holdings(book)
+    with pytest.raises(zil.SchemaError, match="differ from those of the source"):
+        M.release_file(grown, dst, columns=["id", "a", "b"], **again)
+    assert (content(dst), holdings(book)) == (kept, held)
+    assert M.release_file(grown, dst, **again)["n_rows"] == ROWS + 5
+    assert table_of(dst)["id"].tolist() == table_of(grown)["id"].tolist()
+
+
+def test_a_destination_that_cannot_be_written_leaves_the_rows_free(files, tmp_path):
+    src, dst = files
+    blocked = tmp_path / "blocked" / dst.name
+    (blocked.parent / f".{dst.name}.tmp").mkdir(parents=True)  # nothing can be written under this name
+    for target, error, message in (
+        (tmp_path / "none" / dst.name, FileNotFoundError, "dst lies in a folder that does not exist"),
+        (blocked, OSError, "tmp"),
+    ):
+        with pytest.raises(error, match=message):
+            M.release_file(src, target, row_id="id")
+    other = zil.Mechanism({"a": (0, 1)}, zero_prob=0.5, scale=1.0)
+    assert other.release_file(src, dst, row_id="id")["n_rows"] == ROWS
+    assert len(holdings(src.with_name(f"{src.name}.ledger"))[0]) == 1
+
+
+def test_a_key_that_was_used_is_kept(files, tmp_path, monkeypatch):
+    """A refusal after the first draw: its rows wait for the same call, and no other release passes them over."""
+    src, dst = files
+    book = tmp_path / "book"
+    again = {"ledger": book, "row_id": "id", "append": True}
+    M.release_file(src, dst, ledger=book, row_id="id")
+    kept = content(dst)
+    grown, larger = tmp_path / f"grown{src.suffix}", tmp_path / f"larger{src.suffix}"
+    write(frame(ROWS + 5), grown)
+    write(frame(ROWS + 10), larger)
+    drawn = []
+
+    def refuse(name):
+        if name == "batch written":
+            drawn.append((tmp_path / f".{dst.name}.tmp").exists())
+            raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(streaming, "step", refuse)
+        with pytest.raises(OSError, match="no space left"):
+            M.release_file(grown, dst, **again)
+    assert drawn == [True]
+    assert [state for _, state in holdings(book)[0]] == ["done", "pending"]
+    with pytest.raises(ValueError, match="begun and not finished"):
+        M.release_file(larger, dst, **again)
+    assert content(dst) == kept
+    assert M.release_file(grown, dst, **again)["n_rows"] == ROWS + 5
+    assert M.release_file(larger, dst, **again)["n_rows"] == ROWS + 10
+
+
 BOUNDS = {"a": (0, 1), "b": (0, 10)}
 
 
@@ -504,10 +570,7 @@ def test_append_takes_the_mechanism_of_the_file(files, tmp_path, other, words):
     for more in (0, 5):  # whether or not there is a new row
         grown = write(frame(ROWS + more).iloc[::-1], tmp_path / f"grown{more}{src.suffix}")
         with pytest.raises(ValueError, match=f"append=True needs the mechanism .* differs in {words}$"):
-            if other is None:
-                M.release_file(grown, dst, missing="midpoint", **again)
-            else:
-                other.release_file(grown, dst, **again)
+            (other or M).release_file(grown, dst, missing="error" if other else "midpoint", **again)
         assert content(dst) == kept
     same = zil.Mechanism(dict(reversed(BOUNDS.items())), zero_prob=0.25, scale={"a": 1.0, "b": 5.0})
     assert same.release_file(grown, dst, **again)["n_rows"] == ROWS + 5

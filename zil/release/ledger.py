@@ -206,6 +206,20 @@ class Ledger:
             self._db.execute("UPDATE releases SET state = 'done', key = NULL WHERE id = ?", (release_id,))
         self._wipe_journal()
 
+    def withdraw(self, release_id: str) -> None:
+        """Forget a release whose key was never used, with its rows."""
+        with self.transaction():
+            self._db.execute("DELETE FROM releases WHERE id = ?", (release_id,))
+            self.disown(release_id)
+        self._wipe_journal()
+
+    def waiting(self, macs: Sequence[bytes]) -> bool:
+        """Whether some of these rows belong to a release that is not done."""
+        if self._db.execute("SELECT 1 FROM releases WHERE state != 'done'").fetchone() is None:
+            return False
+        command = "SELECT 1 FROM rows JOIN releases ON release = id WHERE mac = ? AND state != 'done'"
+        return any(self._db.execute(command, (mac,)).fetchone() for mac in macs)
+
     def claim(self, macs: Sequence[bytes], release_id: str) -> tuple[int, bool]:
         """Give rows that nobody has to a release: how many, and whether some were its own already."""
         before = self._db.total_changes
@@ -218,7 +232,7 @@ class Ledger:
         self._db.execute("UPDATE rows SET release = ? WHERE release = ?", (new, old))
 
     def disown(self, release_id: str) -> None:
-        """Undo the claims of this transaction."""
+        """Undo the claims of a release."""
         self._db.execute("DELETE FROM rows WHERE release = ?", (release_id,))
 
     def owned(self, macs: Sequence[bytes], release_id: str) -> list[bool]:

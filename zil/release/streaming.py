@@ -9,7 +9,8 @@ The steps of one release, each of which a crash may follow:
 4. rename (for CSV the metadata beside it first), sync the directory;
 5. note that it is done and erase the key.
 
-The noise is a function of the key and the row number, so any rerun writes the same bytes.
+The noise is a function of the key and the row number, so any rerun writes the same bytes.  A run that
+is refused takes its note of step 1 back, unless the key was used by then: only a rerun may follow it.
 
 Design: two passes, because every refusal must come before any draw; the second is abandoned if the
 source changed in between.
@@ -104,6 +105,8 @@ def release_file(
         raise ValueError("src and dst must both be CSV or both be Parquet")
     if not source.exists():
         raise FileNotFoundError(f"no such file: {source}")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"dst lies in a folder that does not exist: {target.parent}")
     book = Path(ledger) if ledger is not None else source.with_name(f"{source.name}.ledger")
     _distinct(source, target, book)
     if append and row_id is None:
@@ -146,6 +149,7 @@ class _Run:
     repeat: bool
     row_id: str | None
     progress: Any
+    unused: bool = False  # this run made the key and has drawn nothing from it
 
     def run(self, release_id: str | None) -> dict[str, Any]:
         entry = self._open(release_id)
@@ -153,8 +157,13 @@ class _Run:
             return self._existing()
         if entry.state == "done":
             return self._finished(entry)
-        with self.book.key(entry.id) as key:
-            return self._write(entry, key)
+        try:
+            with self.book.key(entry.id) as key:
+                return self._write(entry, key)
+        except Exception:  # a refusal, not a crash
+            if self.unused:
+                self.book.withdraw(entry.id)
+            raise
 
     # step 1
 
@@ -165,7 +174,7 @@ class _Run:
         provisional = "." if release_id is None else release_id
         with self.book.transaction():
             hasher = self.book.hasher(b"source")
-            count, fresh = 0, 0
+            count, fresh, waiting = 0, 0, False
             known = self.book.find(provisional) if release_id is not None else None
             for batch in self.form.batches(self.size, hasher.update):
                 self._numbers(batch)
@@ -173,6 +182,7 @@ class _Run:
                 step("batch read")
                 if batch.ids is not None and known is None:
                     fresh += self._claim(batch.ids, provisional)
+                    waiting = waiting or self.book.waiting(self._macs(batch.ids))
             if count == 0:
                 raise SchemaError("the table has no rows")
             source = hasher.digest()
@@ -189,6 +199,11 @@ class _Run:
                 return known
             if self.row_id is not None and not self.append and fresh < count and not self.repeat:
                 raise ValueError("some of these rows were released before; append=True takes only new ones")
+            if self.append and waiting:  # to pass them over would be to lose them
+                raise ValueError(
+                    "some of these rows belong to a release that was begun and not finished: "
+                    "repeat that call first, with its source as it was, or leave these rows out"
+                )
             base = self._base()
             if self.append and fresh == 0:
                 return None
@@ -218,6 +233,7 @@ class _Run:
                 release_id, "pending", source, parameters, digest, None, taken, before + taken, json.dumps(spent)
             )
             self.book.open(entry)
+        self.unused = True
         step("pending")
         return entry
 
@@ -325,7 +341,7 @@ class _Run:
             return writer.finish(self.plan.describe(self.form.located, entry.total_rows, entry.id, spent))
 
     def _noisy(self, values: FloatArray, key: Key, first_row: int) -> FloatArray:
-        plan = self.plan
+        plan, self.unused = self.plan, False
         return rows.certified(
             values, plan.grid, plan.scale, plan.zero_prob, key, first_row=first_row, n_threads=plan.n_threads
         )
