@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import zil
-from zil.release import forms, streaming
+from zil.release import forms, report, streaming
 from zil.release.ledger import Ledger
 
 M = zil.Mechanism({"a": (0, 1), "b": (0, 10)}, zero_prob=0.25, scale=[1.0, 5.0])
@@ -336,7 +336,17 @@ def test_repeat_on_purpose_states_the_composed_guarantee(files, tmp_path):
             assert delta >= 1 - 0.75**2 - 1e-12
             # epsilons and deltas that add up are a bound from above (1e-3: the grid of the composition)
             assert delta <= M.delta(epsilon / 2, unit) + weak.delta(epsilon / 2, unit) + 1e-3
-    assert "repeat" not in zil.load(dst).metadata
+    first, second = zil.load(dst), zil.load(dst.with_name(f"b{dst.suffix}"))
+    assert "repeat" not in first.metadata
+    for words in (first.report(), first._repr_html_()):
+        assert "copies" not in words
+    for words in (second.report(), second._repr_html_()):  # the label says it, and says it first
+        assert words.index("were published up to 2 times") < words.index("of 300 rows are expected")
+        for part in meta["repeat"]["composed"].values():
+            for figure in [delta for _, delta in part["epsilon_delta"]]:
+                assert report._at_least(figure) in words.split(report.ALONE)[0]
+            for figure in [*(power for _, power in part["attack"]), part["advantage"]]:
+                assert report._percent_at_least(figure) in words.split(report.ALONE)[0]
     assert table_of(dst)["a"].tolist() != table_of(dst.with_name(f"b{dst.suffix}"))["a"].tolist()
 
 
@@ -445,6 +455,22 @@ def test_repeat_by_row_id_counts_every_earlier_release(files, tmp_path):
         with pytest.warns(zil.PrivacyWarning, match=f"time number {number}"):
             meta = M.release_file(grown, tmp_path / f"{number}{src.suffix}", release_id=str(number), **again)
         assert meta["repeat"]["releases_of_these_rows"] == number
+
+
+def test_an_append_keeps_the_repeat_of_the_file(files, tmp_path):
+    """New rows have one copy, the old ones still have two; so says the label, however often rows are added."""
+    src, dst = files
+    book, second = tmp_path / "book", tmp_path / f"second{src.suffix}"
+    again = {"ledger": book, "row_id": "id"}
+    M.release_file(src, dst, **again)
+    with pytest.warns(zil.PrivacyWarning, match="time number 2"):
+        twice = M.release_file(src, second, release_id="again", repeat=True, **again)
+    for more in (5, 10):
+        grown = write(frame(ROWS + more), tmp_path / f"grown{more}{src.suffix}")
+        meta = M.release_file(grown, second, append=True, **again)
+        assert meta["n_rows"] == ROWS + more
+        assert meta["repeat"] == twice["repeat"]
+        assert zil.load(second).report().startswith("**Rows of this table were published up to 2 times.**")
 
 
 def test_append(files, tmp_path):

@@ -6,6 +6,10 @@ import html as escape
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
+Table = tuple[str, list[str], list[list[str]]]  # caption, head, rows
+
+ALONE = "What follows is about this copy alone."
+
 UNIT_WORDS = {"attribute": "one entry of a row", "record": "a whole row"}
 
 
@@ -44,13 +48,12 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def _tables(metadata: dict[str, Any]) -> list[tuple[str, list[str], list[list[str]]]]:
-    """Caption, head and rows of each table of the label."""
+def _tables(metadata: dict[str, Any]) -> list[Table]:
     columns = [
         [str(c["name"]), f"{_number(c['lower'])} to {_number(c['upper'])}", _at_least(c["scale"]), _number(c["tick"])]
         for c in metadata["columns"]
     ]
-    parts = [("Noised columns", ["column", "public bounds", "scale", "tick"], columns)]
+    parts: list[Table] = [("Noised columns", ["column", "public bounds", "scale", "tick"], columns)]
     if not metadata["private"]:
         return parts
     cells = [
@@ -58,6 +61,11 @@ def _tables(metadata: dict[str, Any]) -> list[tuple[str, list[str], list[list[st
         for unit in metadata["guarantees"]
         for curve in metadata["guarantees"][unit]
     ]
+    return parts + _curves(cells)
+
+
+def _curves(cells: list[tuple[str, dict[str, Any]]], of: str = "") -> list[Table]:
+    """The points of some curves, each with its name, side by side."""
     first = cells[0][1]
     delta_rows = [
         [_number(point[0]), *(_at_least(part["epsilon_delta"][k][1]) for _, part in cells)]
@@ -69,9 +77,28 @@ def _tables(metadata: dict[str, Any]) -> list[tuple[str, list[str], list[list[st
     ]
     attack_rows.append(["best advantage", *(_percent_at_least(part["advantage"]) for _, part in cells)])
     heads = [name for name, _ in cells]
-    parts.append(("Total delta at each epsilon", ["epsilon", *heads], delta_rows))
-    parts.append(("What an attacker detects at most", ["false alarms", *heads], attack_rows))
-    return parts
+    return [
+        (f"Total delta at each epsilon{of}", ["epsilon", *heads], delta_rows),
+        (f"What an attacker detects at most{of}", ["false alarms", *heads], attack_rows),
+    ]
+
+
+def _at_one_percent(part: dict[str, Any]) -> str:
+    worst = next(point for point in part["attack"] if point[0] == 0.01)
+    return f"at 1 % false alarms an attacker detects at most {_percent_at_least(worst[1])} of the changes."
+
+
+def _copies(metadata: dict[str, Any]) -> tuple[list[str], list[Table]]:
+    """What several published copies of the same rows give away together; nothing if there is one."""
+    if "repeat" not in metadata:
+        return [], []
+    count, composed = metadata["repeat"]["releases_of_these_rows"], metadata["repeat"]["composed"]
+    lines = [f"**Rows of this table were published up to {count} times.** This is what all copies give away together:"]
+    lines += [
+        f"{unit.capitalize()} level ({UNIT_WORDS[unit]} changes), all copies: {_at_one_percent(part)}"
+        for unit, part in composed.items()
+    ]
+    return lines, _curves(list(composed.items()), ", all copies")
 
 
 def _sentences(metadata: dict[str, Any]) -> list[str]:
@@ -79,10 +106,9 @@ def _sentences(metadata: dict[str, Any]) -> list[str]:
         return ["**NOT PRIVATE**: simulated with a reproducible generator. No guarantee is given for this table."]
     result = []
     for unit, shift in metadata["shift"].items():
-        worst = next(point for point in metadata["guarantees"][unit]["sharp"]["attack"] if point[0] == 0.01)
         result.append(
             f"{unit.capitalize()} level ({UNIT_WORDS[unit]} changes): shift c = {_at_least(shift)}; "
-            f"at 1 % false alarms an attacker detects at most {_percent_at_least(worst[1])} of the changes."
+            + _at_one_percent(metadata["guarantees"][unit]["sharp"])
         )
     result.append(
         "Sharp: the exact curve for this number of columns. "
@@ -93,16 +119,22 @@ def _sentences(metadata: dict[str, Any]) -> list[str]:
 
 
 def markdown(metadata: dict[str, Any]) -> str:
-    """The label in markdown; its first line is the expected number of rows published unchanged."""
+    """The label in markdown: what several copies give away, if there are any; then the rows published unchanged."""
+
+    def shown(tables: list[Table]) -> list[str]:
+        return [line for caption, head, rows in tables for line in (f"### {caption}", _table(head, rows))]
+
     target = metadata["target"]
-    lines = [_first_line(metadata)] if metadata["private"] else [*_sentences(metadata), _first_line(metadata)]
+    lines, tables = _copies(metadata)
+    if tables:
+        lines += [*shown(tables), ALONE]
+    lines += [_first_line(metadata)] if metadata["private"] else [*_sentences(metadata), _first_line(metadata)]
     if target:
         asked = ", ".join(f"{key} = {_number(value)}" for key, value in target.items() if isinstance(value, float))
         lines.append(f"Calibrated at {target['unit']} level for {asked}.")
     if metadata["private"]:
         lines += _sentences(metadata)
-    for caption, head, rows in _tables(metadata):
-        lines += [f"### {caption}", _table(head, rows)]
+    lines += shown(_tables(metadata))
     lines.append(
         f"{metadata['mechanism']}, zil {metadata['version']}. Values outside the bounds are clipped silently."
         + (f" Release {metadata['release_id']}." if metadata["release_id"] else "")
@@ -114,16 +146,24 @@ def html(metadata: dict[str, Any]) -> str:
     """The same label for notebooks."""
     quote = escape.escape
 
+    def told(lines: list[str]) -> list[str]:
+        return [f"<p>{bold(line)}</p>" for line in lines]
+
     def bold(text: str) -> str:
         pieces = quote(text).split("**")
         return "".join(f"<strong>{piece}</strong>" if k % 2 else piece for k, piece in enumerate(pieces))
 
+    def shown(tables: list[Table]) -> list[str]:
+        parts = []
+        for caption, head, rows in tables:
+            top = "".join(f"<th>{quote(cell)}</th>" for cell in head)
+            body = "".join("<tr>" + "".join(f"<td>{quote(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+            parts.append(f"<h4>{quote(caption)}</h4><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>")
+        return parts
+
+    lines, tables = _copies(metadata)
+    parts = [*told(lines), *shown(tables), *told([ALONE] if tables else [])]
     first = [_first_line(metadata), *_sentences(metadata)]
     if not metadata["private"]:
         first = [*_sentences(metadata), _first_line(metadata)]
-    parts = [f"<p>{bold(line)}</p>" for line in first]
-    for caption, head, rows in _tables(metadata):
-        top = "".join(f"<th>{quote(cell)}</th>" for cell in head)
-        body = "".join("<tr>" + "".join(f"<td>{quote(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        parts.append(f"<h4>{quote(caption)}</h4><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>")
-    return "<div>" + "".join(parts) + "</div>"
+    return "<div>" + "".join([*parts, *told(first), *shown(_tables(metadata))]) + "</div>"

@@ -227,7 +227,9 @@ class _Run:
                     PrivacyWarning,
                     stacklevel=5,
                 )
-            spent = [json.loads(one.spent)[-1] for one in earlier] + [self.plan.spent]
+            # the other copies of the rows that are in the file already stay in its label
+            spent = [] if base is None else json.loads(base.spent)[:-1]
+            spent += [*(json.loads(one.spent)[-1] for one in earlier), self.plan.spent]
             digest = None if base is None else base.sha256
             entry = Entry(
                 release_id, "pending", source, parameters, digest, None, taken, before + taken, json.dumps(spent)
