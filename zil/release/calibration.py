@@ -69,11 +69,6 @@ def calibrate(
     ValueError, TypeError
         No target or more than one, a value outside its range, or a target that no scale meets.
 
-    Warns
-    -----
-    PrivacyWarning
-        A declared resolution is not used (see `Mechanism`).
-
     Notes
     -----
     Limit curve: ``L = 2 log((1 - zero_prob)/(1 - delta))``, ``c = sqrt(L (L + 2 epsilon)/2)``,

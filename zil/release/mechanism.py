@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,18 +40,12 @@ class Mechanism:
         Noise scale in units of the column, > 0; not a variance.
     resolution : float, array-like of shape (d,), or dict, optional
         Step of the published values (1 for whole numbers), used where the scale holds at least eight steps.
-        By default a power of two near 2**-20 of the scale.
+        By default, and where it holds fewer (`report` names such columns), a power of two near 2**-20 of the scale.
 
     Raises
     ------
     ValueError
         Bounds missing, reversed, infinite, or equal in all columns; a parameter out of range.
-
-    Warns
-    -----
-    PrivacyWarning
-        The scale holds fewer than eight steps of a declared resolution: the published values have more digits than the
-        data, and rows published unchanged stand out.
 
     See Also
     --------
@@ -66,15 +59,6 @@ class Mechanism:
         width = formulas.widths(self._bounds)
         self._resolution = tuple(ticks.resolutions(self._names, resolution))
         self._grid = ticks.lattice(self._names, self._bounds, self._scale, self._resolution)
-        for name, step, tick, width_ in zip(self._names, self._resolution, self._grid.tick, self._scale, strict=True):
-            if step is not None and step != tick:
-                warnings.warn(
-                    f"column {name!r}: resolution {step:g} is not used, the scale {width_:g} holds fewer than "
-                    f"{ticks.COARSEST:g} such steps; the published values have more digits than the data, so rows "
-                    "published unchanged stand out",
-                    _validate.PrivacyWarning,
-                    stacklevel=2,
-                )
         over = zip(self._scale.tolist(), self._grid.tick.tolist(), strict=True)
         self._in_ticks = np.array([sampler.scale_in_ticks(s, u) for s, u in over])
         # the range over the noise, as declared and as the lattice holds it: equal but for decimal ticks
@@ -215,7 +199,18 @@ class Mechanism:
             Rows to be published; without it shares are given.
         """
         count = None if n_rows is None else _validate.integer("n_rows", n_rows, 0)
-        return report.markdown(self._metadata(n_rows=count))
+        return report.markdown(self._metadata(n_rows=count)) + "".join(self._unused_resolutions())
+
+    def _unused_resolutions(self) -> list[str]:
+        """A paragraph for each column whose declared resolution is not the tick."""
+        declared = zip(self._names, self._resolution, self._grid.tick.tolist(), self._scale.tolist(), strict=True)
+        return [
+            f"\n**The declared resolution {step:g} of column {name!r} is not used**: the scale {scale:g} holds fewer "
+            f"than {ticks.COARSEST:g} such steps. Published values have more digits than the data, so rows published "
+            "unchanged stand out.\n"
+            for name, step, tick, scale in declared
+            if step is not None and step != tick
+        ]
 
     def _repr_html_(self) -> str:
         return report.html(self._metadata())
