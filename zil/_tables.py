@@ -295,6 +295,12 @@ def same_rows(first: Any, second: Any, what: str = "the two tables") -> None:
         raise SchemaError(f"{what} have different indexes; align them first (rows pair by position)")
 
 
+def pair_by_label(table: Any, values: Any, what: str) -> None:
+    """Refuse values whose index differs from that of the table (SchemaError); arrays and lists have none."""
+    if hasattr(getattr(table, "index", None), "equals") and hasattr(getattr(values, "index", None), "equals"):
+        same_rows(table, values, what)
+
+
 def is_column(table: Any, values: Any) -> bool:
     """Whether a series is the column of the table whose name it has: the same name and the same entries."""
     name = getattr(values, "name", None)

@@ -200,8 +200,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         features, response, names, noise, bounds = self._read(X, y)
         weights = None
         if sample_weight is not None:
-            if hasattr(X, "index") and hasattr(getattr(sample_weight, "index", None), "equals"):
-                _tables.same_rows(X, sample_weight, "X and sample_weight")
+            _tables.pair_by_label(X, sample_weight, "X and sample_weight")
             weights = _check_sample_weight(sample_weight, features)
             if weights.any():  # a row of weight zero is no row
                 features, response, weights = features[weights != 0], response[weights != 0], weights[weights != 0]

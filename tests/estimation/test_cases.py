@@ -1,6 +1,8 @@
 """Real faults of neighbouring projects as small inputs with the right answer (estimation side).
 
 Each test is one kind; the numbers of a kind are worked out by hand or with numpy.
+
+Over 400 lines because the kinds are many, and a reader looks one up by its number.
 """
 
 import copy

@@ -23,6 +23,14 @@ def design(loss, n, *, zero_prob=P0, scale=SCALE):
     return x + noised * scale * np.sqrt(rng.exponential(size=(n, 1))) * rng.normal(size=x.shape), y
 
 
+def strong_signal(rng, n):
+    """One column published with zero_prob .6 and scale .2; slope 3, residual noise .1."""
+    x = rng.uniform(-1.0, 1.0, (n, 1))
+    y = 3.0 * x[:, 0] + 0.1 * rng.normal(size=n)
+    z = np.sqrt(rng.exponential(size=(n, 1))) * rng.normal(size=x.shape)
+    return x + (rng.random((n, 1)) >= 0.6) * 0.2 * z, y
+
+
 def test_effective_rows():
     """About n without noise, far fewer with it (false alarm: the ratio has a standard deviation of 2 %)."""
     loss = losses.Quantile(0.5)
@@ -126,9 +134,7 @@ def test_ridge_against_the_jackknife(method, weighted):
     """The score that has mean 0 is the penalised one; with the other errors are a fifth to a half too large."""
     rng = np.random.default_rng()
     n = 300
-    x = rng.uniform(-1.0, 1.0, (n, 1))
-    y = 3.0 * x[:, 0] + 0.1 * rng.normal(size=n)
-    x1 = x + (rng.random((n, 1)) >= 0.6) * 0.2 * np.sqrt(rng.exponential(size=(n, 1))) * rng.normal(size=x.shape)
+    x1, y = strong_signal(rng, n)
     weights = rng.uniform(0.5, 1.5, n) if weighted else np.ones(n)
     options = {"noise": zil.Noise(0.6, 0.2), "method": method, "ridge": 0.5}
 
@@ -150,10 +156,7 @@ def test_strong_signal_under_optimal():
     rng = np.random.default_rng()
     found = []
     for _ in range(200):
-        x = rng.uniform(-1.0, 1.0, (2000, 1))
-        y = 3.0 * x[:, 0] + 0.1 * rng.normal(size=2000)
-        z = np.sqrt(rng.exponential(size=(2000, 1))) * rng.normal(size=x.shape)
-        x1 = x + (rng.random((2000, 1)) >= 0.6) * 0.2 * z
+        x1, y = strong_signal(rng, 2000)
         fit = zil.fit("squared", x1, y=y, noise=zil.Noise(0.6, 0.2), bounds=[[-1.0, 1.0]], rng=int(rng.integers(2**31)))
         found.append((fit.params[1] - 3.0, fit.bse[1]))
     errors, claimed = np.array(found).T
@@ -167,10 +170,7 @@ def test_ridge_of_optimal_against_its_spread():
     rng = np.random.default_rng()
     found = []
     for _ in range(200):
-        x = rng.uniform(-1.0, 1.0, (8000, 1))
-        y = 3.0 * x[:, 0] + 0.1 * rng.normal(size=8000)
-        z = np.sqrt(rng.exponential(size=(8000, 1))) * rng.normal(size=x.shape)
-        x1 = x + (rng.random((8000, 1)) >= 0.6) * 0.2 * z
+        x1, y = strong_signal(rng, 8000)
         fit = zil.fit(
             "squared", x1, y=y, noise=zil.Noise(0.6, 0.2), ridge=0.5, bounds=[[-1.0, 1.0]], rng=int(rng.integers(2**31))
         )

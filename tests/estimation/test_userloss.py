@@ -1,4 +1,7 @@
-"""Losses written by a user, against the compiled ones."""
+"""Losses written by a user, against the compiled ones.
+
+Over 400 lines because it mirrors one file, zil/estimation/userloss.py, for two kinds of loss with and without kinks.
+"""
 
 import itertools
 import warnings

@@ -243,7 +243,7 @@ class CorrectedLoss:
             y, features = features[:, 0], np.empty((n, 0))
             column, names = names[0], []
         else:
-            data.pair_by_label(X1, y, "X1 and y")
+            _tables.pair_by_label(X1, y, "X1 and y")
         data.check_location(self.loss, names)
         coded, classes = self.loss.code_response(data.column_vector("y", y, n), data.class_order(y))
         scale, scale_y, zero_prob = data.split_noise(noise, names, column, self.loss)

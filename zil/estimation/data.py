@@ -168,7 +168,7 @@ def sample(
     if y_column is not None:
         response, order = _response_column(table, y_column)
     else:
-        pair_by_label(table, y, "the table and y")
+        _tables.pair_by_label(table, y, "the table and y")
         response, order = column_vector("y", y, n), class_order(y)
     scale, scale_y, zero_prob = _scales(noise, columns, x_columns, y_column, loss)
     coded, classes = loss.code_response(response, order)
@@ -246,12 +246,6 @@ def split_noise(
     return scale, scale_y, noise.zero_prob
 
 
-def pair_by_label(table: Any, values: Any, what: str) -> None:
-    """Refuse values whose index differs from that of the table (SchemaError); arrays have none."""
-    if hasattr(table, "index") and hasattr(getattr(values, "index", None), "equals"):
-        _tables.same_rows(table, values, what)
-
-
 def _weights(
     weights: Any,
     column: str | None,
@@ -263,7 +257,7 @@ def _weights(
     """Row weights, checked; of a classifier's two classes both must have some."""
     if weights is None:
         return None
-    pair_by_label(table, weights, "the table and weights")
+    _tables.pair_by_label(table, weights, "the table and weights")
     values = _tables.to_float(table, [column], what="weights column")[:, 0] if column is not None else weights
     array = _validate.finite_array("weights", column_vector("weights", values, n), 1)
     if (array < 0.0).any():
