@@ -5,6 +5,8 @@ the disk, finished or not, is therefore compared with the final file.
 """
 
 import os
+import shutil
+import stat
 import subprocess
 import sys
 
@@ -54,9 +56,23 @@ def source(path, first=0, n=4):
     return path
 
 
+def begun(folder):
+    """What lies in the private folders of releases that are not finished."""
+    return sorted(p for p in folder.glob(".zil-*/*"))
+
+
 def written(folder):
     """Everything noisy on disk: the published file and what was begun."""
-    return [p.read_bytes() for p in folder.iterdir() if p.name.startswith(("out", ".out")) and "json" not in p.name]
+    files = [p for p in folder.iterdir() if p.name.startswith("out") and "json" not in p.name]
+    return [p.read_bytes() for p in [*files, *begun(folder)] if p.name != "metadata"]
+
+
+def emptied(*paths):
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def attempt(release, crasher, left):
@@ -107,8 +123,7 @@ def test_one_distinct_copy(ending, tmp_path, crasher):
     target = out / f"out.{ending}"
 
     def prepare():
-        for path in [book, *out.iterdir()]:
-            path.unlink(missing_ok=True)
+        emptied(book, *out.iterdir())
 
     def release():
         MECHANISM.release_file(src, target, ledger=book, batch_rows=4)
@@ -119,7 +134,7 @@ def test_one_distinct_copy(ending, tmp_path, crasher):
         for block in (b for blocks in seen for b in blocks):
             assert final.startswith(block)
         assert zil.load(target).private
-        assert [p.name for p in out.iterdir() if p.name.startswith(".")] == []
+        assert list(out.glob(".*")) == []
         count += 1
     assert count > 40
 
@@ -135,8 +150,7 @@ def test_one_distinct_copy_of_every_appended_row(ending, tmp_path, crasher):
     old = zil.load(target).data
 
     def prepare():
-        for path in [book, *out.iterdir()]:
-            path.unlink(missing_ok=True)
+        emptied(book, *out.iterdir())
         for path, content in state.items():
             path.write_bytes(content)
 
@@ -208,15 +222,17 @@ def test_killed_processes(tmp_path):
 
 
 def test_killed_while_the_metadata_is_written(tmp_path):
-    """What lies beside the destination then is found and used up by the next run, or removed if that one refuses."""
+    """What was begun then lies where nobody else can look; the next run uses it up, or removes it if it refuses."""
     src, book, target = source(tmp_path / "in.csv"), tmp_path / "book", tmp_path / "out.csv"
     command = [sys.executable, "-P", "-c", KILL, "metadata begun", str(src), str(target), str(book)]
-    begun = [".out.csv.json.tmp", ".out.csv.tmp"]
     for refuse in (True, False):
         for _ in range(2):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 9, done.stderr
-            assert sorted(p.name for p in tmp_path.glob(".*")) == begun
+            assert sorted(path.name for path in begun(tmp_path)) == ["file", "metadata"]
+            for path in begun(tmp_path):
+                assert stat.S_IMODE(path.stat().st_mode) == 0o600
+                assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
         if refuse:
             kept = src.read_bytes()
 

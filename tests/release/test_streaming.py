@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import zil
+from zil.release import files as file_tools
 from zil.release import forms, report, streaming
 from zil.release.ledger import Ledger
 
@@ -156,7 +157,7 @@ def test_progress(files, capsys):
         ({"a": [SECRET, None, 1.0]}, zil.SchemaError, "column 'a' has missing entries"),
         ({"a": [SECRET, np.inf, 1.0]}, zil.SchemaError, "column 'a' has infinite entries"),
         ({"a": ["0.73912345", "x", "y"]}, TypeError, "column 'a' has dtype"),
-        ({"b": None}, zil.SchemaError, "column 'b' not in the table"),
+        ({"b": None}, zil.SchemaError, "column 'b' not in the"),
     ],
 )
 def test_refused_before_any_draw(ending, change, error, message, tmp_path, monkeypatch):
@@ -189,9 +190,6 @@ def test_paths(files, tmp_path):
         M.release_file(src, dst, ledger=src)
     with pytest.raises(ValueError, match="are the same file"):
         M.release_file(src, dst, ledger=dst)
-    other = ".parquet" if src.suffix == ".csv" else ".csv"
-    with pytest.raises(ValueError, match="both be CSV or both be Parquet"):
-        M.release_file(src, dst.with_suffix(other))
     with pytest.raises(ValueError, match="must end in"):
         M.release_file(src, dst.with_suffix(".txt"))
     with pytest.raises(FileNotFoundError):
@@ -200,6 +198,11 @@ def test_paths(files, tmp_path):
         M.release_file(src, dst, batch_rows=0)
     with pytest.raises(ValueError, match="release_id must be"):
         M.release_file(src, dst, release_id="")
+    with pytest.raises(ValueError, match="release_id must be"):
+        M.release_file(src, dst, release_id="one\ntwo")
+    with pytest.raises(ValueError, match="are the same file"):
+        M.release_file(src, tmp_path / "x.csv", ledger=tmp_path / "x.csv.json")
+    assert not (tmp_path / "x.csv.json").exists()
     assert src.exists()
 
 
@@ -294,10 +297,10 @@ def test_a_folder_that_takes_no_ledger(files, monkeypatch):
     src, dst = files
     real = os.open
 
-    def locked(path, *rest):
+    def locked(path, *rest, **more):
         if str(path).endswith(".ledger"):
             raise PermissionError(13, "denied")
-        return real(path, *rest)
+        return real(path, *rest, **more)
 
     monkeypatch.setattr("os.open", locked)
     with pytest.raises(PermissionError, match="say with ledger= where"):
@@ -528,14 +531,17 @@ def test_a_refused_append_leaves_its_rows_free(files, tmp_path):
 
 def test_a_destination_that_cannot_be_written_leaves_the_rows_free(files, tmp_path):
     src, dst = files
-    blocked = tmp_path / "blocked" / dst.name
-    (blocked.parent / f".{dst.name}.tmp").mkdir(parents=True)  # nothing can be written under this name
-    for target, error, message in (
-        (tmp_path / "none" / dst.name, FileNotFoundError, "dst lies in a folder that does not exist"),
-        (blocked, OSError, "tmp"),
-    ):
-        with pytest.raises(error, match=message):
-            M.release_file(src, target, row_id="id")
+    with pytest.raises(FileNotFoundError, match="dst lies in a folder that does not exist"):
+        M.release_file(src, tmp_path / "none" / dst.name, row_id="id")
+
+    def full(self, name):
+        raise OSError(28, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_tools.Workplace, "create", full)
+        with pytest.raises(OSError, match="No space left"):
+            M.release_file(src, dst, row_id="id")
+    assert list(tmp_path.glob(".*")) == []
     other = zil.Mechanism({"a": (0, 1)}, zero_prob=0.5, scale=1.0)
     assert other.release_file(src, dst, row_id="id")["n_rows"] == ROWS
     assert len(holdings(src.with_name(f"{src.name}.ledger"))[0]) == 1
@@ -555,7 +561,7 @@ def test_a_key_that_was_used_is_kept(files, tmp_path, monkeypatch):
 
     def refuse(name):
         if name == "batch written":
-            drawn.append((tmp_path / f".{dst.name}.tmp").exists())
+            drawn.append(len(list(tmp_path.glob(".zil-*/file"))) == 1)
             raise OSError("no space left")
 
     with monkeypatch.context() as patch:

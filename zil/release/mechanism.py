@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -308,6 +308,8 @@ class Mechanism:
         batch_rows: int = streaming.BATCH_ROWS,
         columns: Sequence[str] | None = None,
         row_id: str | None = None,
+        header: bool | Sequence[str] | None = None,
+        types: Mapping[str, str] | None = None,
         append: bool = False,
         repeat: bool = False,
         missing: Any = "error",
@@ -316,13 +318,15 @@ class Mechanism:
     ) -> dict[str, Any]:
         """Publish a CSV or Parquet file in bounded memory; after a crash the same call gives the same bytes.
 
-        Columns that are not noised pass through: byte for byte in CSV, equal in Parquet.  The
-        ledger notes what was released, so the same rows are not published twice by mistake.
+        Columns that are not noised pass through: byte for byte from CSV to CSV, else equal.  The ledger notes what
+        was released, so the same rows are not published twice by mistake.  CSV is read by one strict grammar
+        (RFC 4180), and before the file gets its name another parser compares it with the source.
 
         Parameters
         ----------
         src, dst : path
-            Both ``.csv`` or both ``.parquet``; metadata goes into the footer, or beside a CSV file as ``.json``.
+            ``.csv``, ``.parquet`` or ``.pq``, in any pair; metadata goes into the Parquet footer, or beside a CSV
+            file as ``.json``.
         ledger : path, optional
             SQLite file, made with mode 0600; by default ``src`` with ``.ledger`` added, so that it lies
             with the raw data: it is as secret as they are.  One ledger must serve all releases of one
@@ -335,7 +339,15 @@ class Mechanism:
         columns : list of str, optional
             Columns to write; every noised one must be among them.
         row_id : str, optional
-            Column that names the row (a person): no row is then released twice under this ledger.
+            Column that names the row (a person): no row is then released twice under this ledger, which is bound to
+            this column.  Ids are the same if they are the same text without blanks around it (Unicode NFC) or the
+            same number: 101, "101.0", " 101" and "0101" are one row.
+        header : True or list of str, optional
+            Of a CSV source.  None: its first line holds the names, and none of them may read as a number.  True: it
+            holds them whatever they look like.  A list: the file has no such line, and these are its columns.
+        types : dict, optional
+            From CSV to Parquet: "text", "integer", "number", "boolean", "date" or "timestamp" by column that passes
+            through.  Others are integers or numbers if every entry is plainly one, else text.
         append : bool
             Take only rows whose id was never released, with a fresh key, and add them to ``dst``.
         repeat : bool
@@ -356,8 +368,9 @@ class Mechanism:
         SchemaError, TypeError
             As for `release`; nothing was drawn then.
         ValueError
-            A second release of the same rows, a release id used for other data, one path given
-            twice, a destination that holds another release, or a source that changed while it was read.
+            A second release of the same rows, a release id used for other data, one path given twice, a destination
+            that holds another release, a column that another release of these rows published the other way, or a
+            source that changed while it was read.
 
         Warns
         -----
@@ -369,6 +382,7 @@ class Mechanism:
         own = self._metadata(missing=policy)
         plan = streaming.Plan(
             locate=lambda present: schema.locate(self._names, self._by_name, present),
+            protected=self._names,
             fill=fill,
             allow_infinite=allow,
             grid=self._grid,
@@ -391,6 +405,8 @@ class Mechanism:
             batch_rows=batch_rows,
             columns=columns,
             row_id=row_id,
+            header=header,
+            types=types,
             append=append,
             repeat=repeat,
             progress=progress,

@@ -15,6 +15,8 @@ from zil.privacy.noise import Noise
 from zil.release import csvfile, files, registry, report
 from zil.release import metadata as facts
 
+ROWS = 65_536  # read at a time
+
 
 class Release:
     """What `Mechanism.release` (or `Mechanism.simulate`) hands out; it holds no original value.
@@ -231,8 +233,10 @@ def _read_sidecar(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _read_array(path: str | os.PathLike[str], kind: str) -> FloatArray:
     with open(path, "rb") as handle:
-        _, _, _, records = csvfile.read(handle, len)
-        table = np.array([[float(field) for field in fields] for fields, _ in records])
+        reader = csvfile.Reader(handle, header=True)
+        columns = range(reader.width)
+        parts = [np.column_stack([p.numbers(k, reader.names[k]) for k in columns]) for p in reader.batches(ROWS)]
+    table = np.concatenate(parts) if parts else np.empty((0, reader.width))
     return table[:, 0] if kind == "numpy-1d" else table
 
 
