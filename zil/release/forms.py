@@ -8,6 +8,7 @@ fixed size and a CSV file has none, so the size of a batch changes memory and no
 from __future__ import annotations
 
 import base64
+import functools
 import io
 import json
 import re
@@ -49,10 +50,10 @@ class Wanted:
 
 @dataclass
 class Batch:
-    """Some records: the noised columns (n, d) as numbers, row ids, and all columns in the source's own form."""
+    """Some records: the noised columns (n, d) as numbers, row ids (asked for, or None), and all in the source's form."""
 
     values: FloatArray
-    ids: list[str] | None
+    ids: Callable[[], list[str]] | None
     rest: Any
 
     def chosen(self, mine: NDArray[np.bool_]) -> Batch:
@@ -91,12 +92,13 @@ class CsvSource:
                 values = np.empty((len(part), len(self._noised)))
                 for j, k in enumerate(self._noised):
                     values[:, j] = part.numbers(k, self.names[k])
-                ids = None
-                if self._id is not None:
-                    ids = rowids.of_fields(map(csvfile.text, part.fields(self._id)), str(self._row_id))
+                ids = None if self._id is None else functools.partial(self._ids, part, self._id)
                 if first and self._kinds is not None:
                     self._kinds.look(part)
                 yield Batch(values, ids, part)
+
+    def _ids(self, part: csvfile.Part, column: int) -> list[str]:
+        return rowids.of_fields(map(csvfile.text, part.fields(column)), str(self._row_id))
 
     def passed_numbers(self) -> list[tuple[int, str]]:
         """Columns that pass through: their place and name."""
@@ -217,10 +219,11 @@ class ParquetSource:
                 return
             table = pa.Table.from_batches([piece])
             values = _tables.to_float(table, self.located, allow_missing=True, allow_infinite=True)
-            ids = None
-            if self._row_id is not None:
-                ids = rowids.of_values(table.column(self._row_id).to_pylist(), self._row_id)
+            ids = None if self._row_id is None else functools.partial(self._ids, table, self._row_id)
             yield Batch(values, ids, table)
+
+    def _ids(self, table: Any, name: str) -> list[str]:
+        return rowids.of_values(table.column(name).to_pylist(), name)
 
     def schema(self) -> Any:
         return self._schema

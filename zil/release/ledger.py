@@ -59,6 +59,7 @@ CREATE TABLE IF NOT EXISTS rows (mac BLOB PRIMARY KEY, release TEXT NOT NULL) WI
 VERSION = 2
 MAC_BYTES = 16
 BLOCK = bytes(1 << 20)
+CACHE = 64 << 20  # bytes of pages in memory: MACs of rows come in no order
 PROVISIONAL = ""  # holds the rows of a release that has no id yet; no release has this id
 
 
@@ -150,6 +151,7 @@ class Ledger:
         try:
             self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._db.execute("PRAGMA temp_store = FILE")
+            self._db.execute(f"PRAGMA cache_size = -{CACHE >> 10}")
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("PRAGMA secure_delete = ON")
             with self.transaction():
@@ -302,17 +304,23 @@ class Ledger:
         return any(self._db.execute(command, (mac,)).fetchone() for mac in macs)
 
     def forget_seen(self) -> None:
-        """Another file begins: `claim` has met no row of it."""
+        """Another file begins: `claim` has met none of its rows that others have."""
         self._db.execute("DELETE FROM seen")
 
     def claim(self, macs: Sequence[bytes], release_id: str) -> tuple[int, bool]:
         """Give rows that nobody has to a release: how many, and whether this file has a row twice."""
+        taken = self._added("INSERT OR IGNORE INTO rows VALUES (?, ?)", [(mac, release_id) for mac in macs])
+        if taken == len(macs):
+            return taken, False
+        own = self.owned(macs, release_id)
+        others = [(mac,) for mac, mine in zip(macs, own, strict=True) if not mine]
+        distinct = self._added("INSERT OR IGNORE INTO seen VALUES (?)", others)
+        return taken, sum(own) > taken or distinct < len(others)
+
+    def _added(self, command: str, values: list[tuple[Any, ...]]) -> int:
         before = self._db.total_changes
-        self._db.executemany("INSERT OR IGNORE INTO seen VALUES (?)", [(mac,) for mac in macs])
-        distinct = self._db.total_changes - before
-        before = self._db.total_changes
-        self._db.executemany("INSERT OR IGNORE INTO rows VALUES (?, ?)", [(mac, release_id) for mac in macs])
-        return self._db.total_changes - before, distinct < len(macs)
+        self._db.executemany(command, values)
+        return self._db.total_changes - before
 
     def rename_rows(self, old: str, new: str) -> None:
         """Rows claimed under a provisional name get the release's own."""

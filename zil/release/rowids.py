@@ -33,8 +33,8 @@ def canonical(word: str, name: str) -> str:
     SchemaError
         The id is missing, or a float that can stand for several whole numbers; it is not shown.
     """
-    if _PLAIN.fullmatch(word):
-        return word
+    if _PLAIN.fullmatch(word) or (len(word) > 4 and word.isascii() and word.isalnum() and word[0].isalpha()):
+        return word  # as most are, and none of them is a word for a missing entry
     plain = unicodedata.normalize("NFC", word)
     while (shorter := plain.strip().strip(_INVISIBLE)) != plain:
         plain = shorter
@@ -54,8 +54,10 @@ def _number(plain: str, name: str) -> str:
     assert isinstance(exponent, int)  # the pattern leaves no nan and no infinity
     bare = text.rstrip("0")
     exponent += len(text) - len(bare)
-    written_as_float = not plain.lstrip("+-").isdigit()
-    if written_as_float and len(bare) + exponent > 15 and abs(decimal.Decimal(plain)) >= EXACT:
+    # as programs write floats; 7e12345 may be an id of hexadecimal digits
+    written_as_float = "." in plain or "+" in plain.lstrip("+")
+    size = len(bare) + exponent  # digits before the point
+    if written_as_float and (size > 16 or (size == 16 and int(bare[:16].ljust(16, "0")) >= EXACT)):
         raise SchemaError(
             f"row id {name!r} has floats of 2**53 and more, which do not tell whole numbers apart: "
             "write them as whole numbers or as text"

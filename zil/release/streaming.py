@@ -252,7 +252,7 @@ class _Run:
             count += len(batch.values)
             step("batch read")
             if batch.ids is not None and claim:
-                macs = self._macs(batch.ids)
+                macs = self._macs(batch.ids())
                 taken, twice = self.book.claim(macs, PROVISIONAL)
                 if twice:
                     raise SchemaError(f"row id {self.row_id!r} occurs more than once")
@@ -454,7 +454,7 @@ class _Run:
                 sink.copy(old)
             for batch in self.form.batches(self.size):
                 if self.append and batch.ids is not None:
-                    mine = np.array(self.book.owned(self._macs(batch.ids), entry.id))
+                    mine = np.array(self.book.owned(self._macs(batch.ids()), entry.id))
                     record.took(mine)
                     batch = batch.chosen(mine)
                 if len(batch.values):
