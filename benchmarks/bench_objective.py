@@ -5,9 +5,10 @@ import pytest
 from scipy import optimize, special
 
 import zil
-from zil.estimation import solve
-from zil.estimation.objective import IndexObjective, Part, Rows
+from zil.estimation.objective.index import IndexObjective
+from zil.estimation.objective.rows import Part, Rows
 from zil.estimation.scl import SmoothCheck
+from zil.estimation.solvers.minimise import minimise
 
 N, D = 100_000, 6
 ZERO_PROB = 0.2
@@ -168,7 +169,7 @@ def test_scl_fit(race):
         return optimize.minimize(value_gradient, np.zeros(D + 1), jac=True, method="BFGS").x
 
     def kernel():
-        return solve.minimise(objective, start=np.zeros(D + 1)).theta
+        return minimise(objective, start=np.zeros(D + 1)).theta
 
     assert kernel() == pytest.approx(baseline(), abs=1e-4)
     race(kernel, baseline, baseline_name="numpy + scipy BFGS", units=n, goal=1.2)

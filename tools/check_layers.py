@@ -5,6 +5,7 @@
 - the top level holds the agreed names and nothing else;
 - imports inside zil go interfaces -> estimation -> release -> privacy -> _core, are absolute and
   make no circle; the modules named _something and data lie below all;
+- inside estimation the rooms lie on floors, and no import goes a step up;
 - .pyx files cimport only libc, cpython and numpy, import nothing of zil and include only src/c;
 - src/c includes only itself and the C standard library, and makes no circle;
 - every file is listed in the table that builds it, every table row is a file, every .pyx has its stub.
@@ -23,6 +24,11 @@ from pathlib import Path
 
 TOP = {"pyproject.toml", "meson.build", "README.md", "LICENSE", "src", "zil", "tests", "benchmarks", "tools", "docs"}
 RANK = {"_core": 0, "base": 1, "privacy": 2, "release": 3, "estimation": 4, "interfaces": 5, "sklearn": 5, "root": 6}
+# Floors of the rooms and modules of estimation; a new one needs its place here.
+FLOORS = {
+    "sources": 0, "losses": 0, "sample": 1, "objective": 2, "solvers": 3, "inference": 4, "result": 4, "optimal": 5,
+    "scl": 5, "corrected": 6, "plan": 6, "fit": 7, "quantiles": 8,
+}  # fmt: skip
 GENERATED_HEADERS = {"zil_build.h"}
 C_STANDARD = {
     "assert.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdbool.h", "stddef.h", "stdint.h",
@@ -82,6 +88,12 @@ def layer(module: str) -> str:
     return "base" if name.startswith("_") or name == "data" else "unknown"
 
 
+def room(module: str) -> str:
+    """The room of a module of estimation, "" for any other module (and for the package itself)."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["zil", "estimation"] and len(parts) > 2 else ""
+
+
 def module_name(path: str) -> str:
     parts = path.removesuffix(".py").split("/")
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -119,6 +131,8 @@ def check_python(root: Path, files: list[str]) -> Iterable[str]:
             yield f"{path}: belongs to no layer"
             continue
         graph[module] = set()
+        if room(module) and room(module) not in FLOORS:
+            yield f"{path}: {room(module)} has no floor in estimation"
         for line, target in imported(ast.parse((root / path).read_text()), set(sources)):
             if not target:
                 yield f"{path}:{line}: relative import"
@@ -130,6 +144,8 @@ def check_python(root: Path, files: list[str]) -> Iterable[str]:
                 yield f"{path}:{line}: imports {target}, which belongs to no layer"
             elif there != "root" and RANK[there] > RANK[here]:
                 yield f"{path}:{line}: {here} must not import {there} ({target})"
+            elif room(module) in FLOORS and FLOORS.get(room(target), -1) > FLOORS[room(module)]:
+                yield f"{path}:{line}: {room(module)} must not import {room(target)}, which is a floor above it"
             if there != "root":
                 graph[module].add(target)
     found = circle(graph)

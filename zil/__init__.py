@@ -9,8 +9,8 @@ from zil._validate import ConvergenceWarning, PrivacyWarning, SchemaError
 from zil.estimation import losses
 from zil.estimation.corrected import CorrectedLoss
 from zil.estimation.fit import bootstrap, fit
-from zil.estimation.inference import Fit
 from zil.estimation.quantiles import fit_quantiles
+from zil.estimation.result import Fit
 from zil.privacy.density import log_likelihood_ratio
 from zil.privacy.distributions import SymmetricLaplace, ZeroInflatedLaplace
 from zil.privacy.noise import Noise

@@ -13,7 +13,7 @@
  * Absolute, quantile and hinge loss are one block: A max(t,0) + B max(-t,0).  The check loss of the comparator sCL has
  * no smoothed form: it is corrected by SL only.
  * Formulas: docs/proof_rao_blackwell.md.  Adding a loss: one block, one row in ZIL_LOSSES,
- * one class in zil/estimation/indexloss.py.
+ * one class in zil/estimation/losses/compiled.py.
  */
 #ifndef ZIL_LOSSES_H
 #define ZIL_LOSSES_H

@@ -40,10 +40,10 @@ class TestC01NoMinimum:
 
     @pytest.mark.parametrize("start", [-3.0, -0.8, 0.0, 10.0])
     def test_solvers_say_so(self, start):
-        from zil.estimation import solve
+        from zil.estimation.solvers.minimise import minimise
 
         for loss, x2 in (("squared", [3, 1, 1]), ("absolute", [5, 1, 1])):
-            found = solve.minimise(dr(loss, [1, 1, 1], x2, [1.0, 2.0, 3.0])._objective, start=np.array([start]))
+            found = minimise(dr(loss, [1, 1, 1], x2, [1.0, 2.0, 3.0])._objective, start=np.array([start]))
             assert not found.converged
             assert "box" in found.message or "unbounded" in found.message or "falls" in found.message
 
@@ -65,13 +65,14 @@ class TestC01NoMinimum:
 
 def test_c03_sandwich_from_joint_scores():
     """Mean, d = .5: z = 2 X1 - X2 = [1, 1, 4, 4]; stacked rows would give 1.25."""
-    from zil.estimation import inference, solve
+    from zil.estimation.inference.covariance import sandwich
+    from zil.estimation.solvers.minimise import minimise
 
     objective = zil.CorrectedLoss(
         "squared", np.array([1.0, 2, 3, 4]), X2=np.array([1.0, 3, 2, 4]), noise=HALF, method="dr"
     )
-    found = solve.minimise(objective._objective)
-    error = np.sqrt(inference.sandwich(objective.scores(found.theta), objective.hessian(found.theta)))[0, 0]
+    found = minimise(objective._objective)
+    error = np.sqrt(sandwich(objective.scores(found.theta), objective.hessian(found.theta)))[0, 0]
     assert found.theta[0] == pytest.approx(2.5)
     assert error == pytest.approx(0.75)
     interval = found.theta[0] + np.array([-1, 1]) * 1.959963984540054 * error

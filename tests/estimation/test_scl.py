@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 import zil
-from zil.estimation.objective import IndexObjective, Part, Rows
+from zil.estimation.objective.index import IndexObjective
+from zil.estimation.objective.rows import Part, Rows
 from zil.estimation.scl import SmoothCheck
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,150 +10,14 @@ import numpy as np
 
 from zil import _tables, _validate
 from zil._validate import FloatArray
-from zil.estimation import corrections, data, scl, support, versions
 from zil.estimation import losses as loss_module
-from zil.estimation.losses import Loss, Quantile
-from zil.estimation.objective import IndexObjective, Part, Rows
-from zil.estimation.rough import RoughObjective
-from zil.estimation.rowwise import RowLoss, RowObjective
-from zil.privacy.doubling import double
+from zil.estimation import optimal, scl
+from zil.estimation import sample as samples
+from zil.estimation.losses.base import Loss
+from zil.estimation.objective import truncated
+from zil.estimation.objective.build import Second, check_method, index_objective
+from zil.estimation.objective.index import IndexObjective
 from zil.privacy.noise import Noise
-
-# Second noises averaged by "rb" where the smoothed loss is not known.
-RB_COPIES = 16
-
-
-def check_method(loss: Loss, method: str, sample: data.Sample) -> str:
-    """The method, once it is known to fit the loss and the noise; "naive" where there is no noise.
-
-    Raises
-    ------
-    ValueError
-        Unknown method, SL or SDR for a loss that is not twice differentiable, DR or RB at ``zero_prob = 0``.
-    """
-    method = _validate.choice("method", method, corrections.METHODS)
-    loss.check_response(sample.y, sample.scale_y > 0.0)
-    if not sample.noised or sample.zero_prob is None:
-        return "naive"
-    if method == "scl":
-        if not isinstance(loss, Quantile):
-            raise ValueError(f"method 'scl' is for the Quantile loss only, got {loss.name}; use 'rb' or 'dr'")
-        return method
-    if method in corrections.NEED_SMOOTH and not loss.smooth:
-        raise ValueError(
-            f"method {method!r} differentiates the loss twice, and {loss.name} is not twice differentiable; "
-            "use 'rb' or 'dr'"
-        )
-    loss.check_method(method, sample.y, sample.scale_y > 0.0)
-    corrections.correction(method, sample.zero_prob)
-    return method
-
-
-def stand_in(loss: Loss, method: str, copies: int | None) -> str:
-    """What stands for RB where the smoothed loss is not known; "" where it is RB itself."""
-    if method not in ("rb", "optimal") or not isinstance(loss, RowLoss) or loss.exact_rb:
-        return ""
-    number = 2 * ((max(copies or 1, RB_COPIES) + 1) // 2)
-    return (
-        f"rb is approximate: {loss.name} has no known mean over the noise, DR averaged over {number} second noises in "
-        "pairs of opposite sign stands for it"
-    )
-
-
-def index_objective(
-    loss: Loss,
-    sample: data.Sample,
-    method: str,
-    *,
-    intercept: bool = True,
-    second: Sequence[tuple[FloatArray, FloatArray]] | None = None,
-    copies: int = 1,
-    ridge: float = 0.0,
-    rng: Any = None,
-    n_threads: int | None = None,
-    size: int = -1,
-) -> IndexObjective:
-    """Terms of one method on one sample.
-
-    Parameters
-    ----------
-    second : sequence of (x2, y2), optional
-        Doubly randomised rows; default: drawn here (``copies`` of them) if the method needs them.
-    size : int
-        Number of parameters of a loss that is free to choose it; -1: intercept and coefficients.
-    """
-    zero_prob = 1.0 if sample.zero_prob is None else sample.zero_prob
-    kind: type[IndexObjective] = IndexObjective
-    if method == "scl":
-        assert isinstance(loss, Quantile)
-        second = doubled(sample, copies, rng, n_threads) if second is None else second
-        loss = scl.smoothed(loss, second[0], sample.weights, sample.scale, sample.scale_y, intercept, rng)
-    if isinstance(loss, RowLoss):
-        kind = RoughObjective if loss.rough else RowObjective
-        if method in ("rb", "optimal") and not loss.exact_rb:
-            # no smoothed loss: the mean of DR over many second noises, in pairs of opposite sign
-            method = "dr"
-            if second is None and sample.noised:
-                second = antithetic(sample, max(copies, RB_COPIES), rng, n_threads)
-    rows = corrections.correction(method, zero_prob)
-    first = Rows(np.ascontiguousarray(sample.x.T), np.ascontiguousarray(sample.y), sample.weights)
-    parts: list[Part] = []
-    for row in rows:
-        if not row.doubled:
-            parts.append(Part(first, row.a, row.c, row.e, 0.0, row.kappa))
-            continue
-        if second is None:
-            second = doubled(sample, copies, rng, n_threads)
-        share = 1.0 / len(second)
-        parts.extend(
-            Part(
-                Rows(np.ascontiguousarray(x2.T), np.ascontiguousarray(y2), sample.weights), row.a * share, row.c * share
-            )
-            for x2, y2 in second
-        )
-    noise = np.concatenate([np.zeros(int(intercept)), sample.scale**2])
-    extra = {"size": size} if issubclass(kind, RowObjective) else {}
-    return kind(
-        loss=loss,
-        parts=tuple(parts),
-        noise=noise,
-        # the contrast of a residual; a response that is not part of the argument enters linearly or not at all
-        noise_response=sample.scale_y**2 if sample.scale_y > 0.0 and loss.residual(sample.y) else 0.0,
-        intercept=intercept,
-        n_rows=len(sample.y),
-        total=float(len(sample.y) if sample.weights is None else sample.weights.sum()),
-        ridge=ridge,
-        noise_share=1.0 if rows[0].doubled else 1.0 - zero_prob,
-        n_threads=n_threads,
-        **extra,
-    )
-
-
-def doubled(
-    sample: data.Sample, copies: int, rng: Any = None, n_threads: int | None = None
-) -> list[tuple[FloatArray, FloatArray]]:
-    """``copies`` doubly randomised versions of the sample: (x2, y2) each; one W per row serves x and y."""
-    zero_prob = 1.0 if sample.zero_prob is None else sample.zero_prob
-    if sample.scale_y == 0.0:
-        stack = double(sample.x, zero_prob, sample.scale, copies=copies, rng=rng, n_threads=n_threads)
-        return [(x2, sample.y) for x2 in stack]
-    joined = np.column_stack([sample.x, sample.y])
-    scale = np.append(sample.scale, sample.scale_y)
-    stack = double(joined, zero_prob, scale, copies=copies, rng=rng, n_threads=n_threads)
-    return [(np.ascontiguousarray(both[:, :-1]), np.ascontiguousarray(both[:, -1])) for both in stack]
-
-
-def antithetic(
-    sample: data.Sample, copies: int, rng: Any = None, n_threads: int | None = None
-) -> list[tuple[FloatArray, FloatArray]]:
-    """Doubly randomised versions in pairs ``x1 + S``, ``x1 - S``; an odd count is rounded up."""
-    half = doubled(sample, (copies + 1) // 2, rng, n_threads)
-    noised_y = sample.scale_y > 0.0
-    return [
-        pair
-        for x2, y2 in half
-        for pair in ((x2, y2), (2.0 * sample.x - x2, 2.0 * sample.y - y2 if noised_y else sample.y))
-    ]
 
 
 class CorrectedLoss:
@@ -244,24 +107,27 @@ class CorrectedLoss:
             column, names = names[0], []
         else:
             _tables.pair_by_label(X1, y, "X1 and y")
-        data.check_location(self.loss, names)
-        coded, classes = self.loss.code_response(data.column_vector("y", y, n), data.class_order(y))
-        scale, scale_y, zero_prob = data.split_noise(noise, names, column, self.loss)
-        self._sample = data.Sample(
+        samples.check_location(self.loss, names)
+        coded, classes = self.loss.code_response(samples.column_vector("y", y, n), samples.class_order(y))
+        scale, scale_y, zero_prob = samples.split_noise(noise, names, column, self.loss)
+        self._sample = samples.Sample(
             x=features,
             y=coded,
             names=[str(name) for name in names],
             scale=scale,
             scale_y=scale_y,
             zero_prob=zero_prob,
-            weights=data._weights(weights, None, X1, n, coded if classes else None, classes),
+            weights=samples._weights(weights, None, X1, n, coded if classes else None, classes),
             classes=classes,
             columns=[*names, column],
         )
         self.method = check_method(self.loss, method, self._sample)
         second = None if X2 is None else self._second(X1, X2)
+        used = self.loss
+        if self.method == "scl":
+            used, second = scl.prepared(used, self._sample, second, copies, intercept, rng, n_threads)
         self._objective = index_objective(
-            self.loss,
+            used,
             self._sample,
             self.method,
             intercept=intercept,
@@ -278,23 +144,23 @@ class CorrectedLoss:
     ) -> IndexObjective:
         """Support control variates with weights from a pilot fit."""
         sample = self._sample
-        box = data.public_box(sample, bounds)
+        box = samples.public_box(sample, bounds)
         if box is None:
             raise ValueError("method 'optimal' needs the public bounds of the noised columns (bounds=)")
         if second is not None:
             raise ValueError("method 'optimal' draws its own copies of X2; give copies= and rng= instead")
         assert sample.zero_prob is not None
-        objects = versions.draw(
+        objects = truncated.draw(
             self._objective,
             sample.zero_prob,
             sample.scale,
             sample.scale_y,
             box,
-            copies if copies > 1 else versions.COPIES,
+            copies if copies > 1 else truncated.COPIES,
             rng,
         )
         naive = index_objective(self.loss, sample, "naive", intercept=intercept, n_threads=n_threads)
-        objective, reason = support.combined_objective(objects, naive)
+        objective, reason = optimal.combined_objective(objects, naive)
         if reason:
             warnings.warn(
                 f"the weights of the truncation levels need a pilot fit, which failed: {reason}; one level is used",
@@ -303,7 +169,7 @@ class CorrectedLoss:
             )
         return objective
 
-    def _second(self, X1: Any, X2: Any) -> list[tuple[FloatArray, FloatArray]]:
+    def _second(self, X1: Any, X2: Any) -> Second:
         if not isinstance(X2, (np.ndarray, list, tuple)):
             _tables.same_rows(X1, X2, "X1 and X2")
             stack = _tables.to_float(X2, self._names_in(X1, X2), what="X2 column")[None]

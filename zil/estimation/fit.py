@@ -10,13 +10,17 @@ import numpy as np
 
 from zil import _validate
 from zil._validate import ConvergenceWarning, FloatArray
-from zil.estimation import bootstrap as bootstrapping
-from zil.estimation import corrected, inference, solve, sources
-from zil.estimation import data as samples
 from zil.estimation import losses as loss_module
-from zil.estimation.inference import Fit
-from zil.estimation.losses import Loss
+from zil.estimation import sample as samples
+from zil.estimation import sources
+from zil.estimation.inference import bootstrap as bootstrapping
+from zil.estimation.inference.covariance import sandwich
+from zil.estimation.inference.small_sample import small_sample
+from zil.estimation.losses.base import Loss
+from zil.estimation.objective.build import check_method, stand_in
+from zil.estimation.objective.coordinates import coordinates
 from zil.estimation.plan import Estimate, Plan
+from zil.estimation.result import Fit
 from zil.privacy.noise import Noise
 
 
@@ -192,7 +196,7 @@ def plan(
         method = "optimal" if public is not None and sample.zero_prob else "rb"
         if sample.zero_prob == 0.0 and kind.smooth:
             method = "sl"
-    used = corrected.check_method(kind, method, sample)
+    used = check_method(kind, method, sample)
     if used == "optimal" and public is None:
         raise ValueError("method 'optimal' needs the public bounds of the noised columns (bounds=)")
     p = len(sample.names) + int(intercept)
@@ -234,7 +238,7 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
         reason = objective.loss.undefined(q) if method != "optimal" else ""
         if converged and reason:
             converged, message = False, reason
-        remarks.extend(filter(None, [objective.loss.caution(q), corrected.stand_in(made.loss, method, made.copies)]))
+        remarks.extend(filter(None, [objective.loss.caution(q), stand_in(made.loss, method, made.copies)]))
     if converged and n <= p:
         remarks.append(f"{n} rows for {p} parameters: no standard errors")
         warnings.warn(f"{n} row(s) for {p} parameter(s): standard errors are nan", ConvergenceWarning, stacklevel=3)
@@ -247,12 +251,12 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
         else:
             made_of = estimate.pieces()
             # in natural coordinates: a column far from 0 would make V look singular
-            natural = solve.coordinates(objective).matrix
-            own = inference.sandwich(made_of.scores @ natural, natural.T @ made_of.hessian @ natural)
+            natural = coordinates(objective).matrix
+            own = sandwich(made_of.scores @ natural, natural.T @ made_of.hessian @ natural)
             covariance = natural @ own @ natural.T * (n / (n - p) if cov == "hc1" else 1.0)
             judged = sample.noised and method != "naive" and not made.loss.rough  # a rough score has no derivative
             if judged and np.isfinite(covariance).all():
-                doubt = inference.small_sample(made_of.smooth, solution.theta, made_of.hessian, covariance)
+                doubt = small_sample(made_of.smooth, solution.theta, made_of.hessian, covariance)
         if cov != "bootstrap" and not np.isfinite(covariance).all():
             reason = "the sample is too small for this noise" if sample.noised else "no proper minimum"
             converged, message = False, f"the Hessian is not positive definite: {reason}"

@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 
 from zil._validate import FloatArray
-from zil.estimation import corrected, inference, solve, support, versions
-from zil.estimation.data import Sample
-from zil.estimation.losses import Loss
-from zil.estimation.objective import IndexObjective
-from zil.estimation.solve import Solution
-from zil.estimation.versions import Box
+from zil.estimation import optimal, scl
+from zil.estimation.inference import covariance
+from zil.estimation.losses.base import Loss
+from zil.estimation.objective import truncated
+from zil.estimation.objective.build import index_objective
+from zil.estimation.objective.index import IndexObjective
+from zil.estimation.sample import Box, Sample
+from zil.estimation.solvers.minimise import minimise
+from zil.estimation.solvers.outcome import Solution
 
 Limits = tuple[FloatArray, FloatArray]
 
@@ -90,11 +93,17 @@ class Plan:
 
     def build(self, method: str) -> IndexObjective:
         """The objective of one method."""
-        return corrected.index_objective(
-            self.loss,
+        loss, second = self.loss, None
+        if method == "scl":
+            loss, second = scl.prepared(
+                loss, self.sample, None, self.copies or 1, self.intercept, self.rng, self.n_threads
+            )
+        return index_objective(
+            loss,
             self.sample,
             method,
             intercept=self.intercept,
+            second=second,
             copies=self.copies or 1,
             ridge=self.ridge,
             rng=self.rng,
@@ -102,25 +111,32 @@ class Plan:
             size=self.size,
         )
 
-    def resampled(self, counts: FloatArray, start: FloatArray) -> Plan:
-        """The plan for a sample that holds row i ``counts[i]`` times; one thread, as many run at once."""
+    @property
+    def n_rows(self) -> int:
+        """Rows of the sample."""
+        return len(self.sample.y)
+
+    def refit(self, counts: FloatArray, start: FloatArray) -> FloatArray | None:
+        """The estimate for a sample that holds row i ``counts[i]`` times; one thread, as many run at once."""
         own = self.sample.weights
         weights = counts if own is None else counts * own
-        return replace(self, sample=replace(self.sample, weights=weights), start=start, n_threads=1)
+        again = replace(self, sample=replace(self.sample, weights=weights), start=start, n_threads=1)
+        solution = again.estimate().solution
+        return solution.theta if solution.converged else None
 
     def estimate(self) -> Estimate:
         """Find the minimum."""
         sample, used = self.sample, self.method
         naive = self.build("naive")
         objective = naive if used == "naive" else self.build(used)
-        truncated = None
+        levels = None
         atom = sample.zero_prob or 0.0
         if self.public is not None and 0.0 < atom < 1.0 and (used == "optimal" or self.loss.kinked or self.loss.rough):
             plain = objective if used == "optimal" else self.build("rb")
-            copies = self.copies or versions.COPIES
-            truncated = versions.draw(plain, atom, sample.scale, sample.scale_y, self.public, copies, self.rng)
-        if used == "optimal" and truncated is not None:
-            best = support.fit(truncated, start=self.start, naive=naive, box=self.limits)
+            copies = self.copies or truncated.COPIES
+            levels = truncated.draw(plain, atom, sample.scale, sample.scale_y, self.public, copies, self.rng)
+        if used == "optimal" and levels is not None:
+            best = optimal.fit(levels, start=self.start, naive=naive, box=self.limits)
 
             def combined() -> Pieces:
                 scores = self._penalised(best.scores, objective, best.solution.theta)
@@ -128,17 +144,17 @@ class Plan:
 
             return Estimate(objective, best.solution, combined, best.notes())
         first = None if objective is naive else naive
-        solution = solve.minimise(objective, start=self.start, box=self.limits, naive=first)
+        solution = minimise(objective, start=self.start, box=self.limits, naive=first)
 
         def pieces() -> Pieces:
             theta = solution.theta
-            scores = inference.row_scores(objective, theta)
-            if truncated is None or used == "naive":
-                smooth = inference.curved(objective, theta)
+            scores = covariance.row_scores(objective, theta)
+            if levels is None or used == "naive":
+                smooth = covariance.curved(objective, theta)
             elif self.loss.rough:  # V is the same for every corrected version: take the one with the least noise
-                smooth = truncated.level(len(versions.LEVELS) - 1)
+                smooth = levels.level(len(truncated.LEVELS) - 1)
             else:
-                smooth = support.box_curved(truncated, theta, scores)
+                smooth = optimal.box_curved(levels, theta, scores)
             return Pieces(self._penalised(scores, objective, theta), smooth.hessian(theta), smooth)
 
         return Estimate(objective, solution, pieces)

@@ -17,9 +17,9 @@ import numpy as np
 from zil import _validate
 from zil._validate import ConvergenceWarning, FloatArray
 from zil.estimation.fit import conclude, plan
-from zil.estimation.inference import Fit, Summary, WaldTest
-from zil.estimation.losses import Quantile
+from zil.estimation.losses.compiled import Quantile
 from zil.estimation.plan import influence
+from zil.estimation.result import Fit, Summary, WaldTest
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,15 +18,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from zil import _validate
 from zil._validate import FloatArray
-from zil.estimation import solve
-from zil.estimation.indexloss import Loss, Quantile
-from zil.estimation.objective import IndexObjective, Part, Rows
+from zil.estimation.losses.base import Loss
+from zil.estimation.losses.compiled import Quantile
+from zil.estimation.objective.build import Second, doubled
+from zil.estimation.objective.coordinates import coordinates
+from zil.estimation.objective.index import IndexObjective
+from zil.estimation.objective.rows import Part, Rows
+from zil.estimation.sample import Sample
+from zil.estimation.solvers.minimise import minimise
 from zil.privacy.doubling import double
 
 # Bandwidths tried, in units of the residual spread on X2.
@@ -77,10 +82,10 @@ class _Layers:
     def distance(self, layer: int, target: FloatArray, h: float) -> float:
         """How far sCL on the layer is from the target, in standardised coefficients; inf if it has no minimum."""
         objective = self.objective(layer, h)
-        solution = solve.minimise(objective, start=target)
+        solution = minimise(objective, start=target)
         if not solution.converged:
             return math.inf
-        return float(np.linalg.norm(solve.coordinates(objective).z(solution.theta - target)))
+        return float(np.linalg.norm(coordinates(objective).z(solution.theta - target)))
 
 
 def bandwidth(
@@ -111,7 +116,7 @@ def bandwidth(
             Rows(np.ascontiguousarray(rows[:, :-1].T), np.ascontiguousarray(rows[:, -1]), weights) for rows in stack
         )
         made = _Layers(loss.tau, layers, noise, scale_y**2, intercept)
-        plain = [solve.minimise(made.objective(layer, None), exact=False).theta for layer in (0, 1)]
+        plain = [minimise(made.objective(layer, None), exact=False).theta for layer in (0, 1)]
         if not grid:
             objective = made.objective(0, None)
             residual = objective.argument(objective.parts[0], plain[0])[0]
@@ -126,15 +131,12 @@ def bandwidth(
     return min(max(first * first / last, grid[0]), grid[-1])
 
 
-def smoothed(
-    loss: Quantile,
-    second: tuple[FloatArray, FloatArray],
-    weights: FloatArray | None,
-    scale: FloatArray,
-    scale_y: float,
-    intercept: bool,
-    rng: object = None,
-) -> SmoothCheck:
-    """The loss of method "scl" for these doubly randomised rows."""
-    rows = Rows(np.ascontiguousarray(second[0].T), np.ascontiguousarray(second[1]), weights)
-    return SmoothCheck(loss.tau, bandwidth(loss, rows, scale, scale_y, intercept, rng))
+def prepared(
+    loss: Loss, sample: Sample, second: Second | None, copies: int, intercept: bool, rng: Any, n_threads: int | None
+) -> tuple[SmoothCheck, Second]:
+    """The loss of method "scl" for these doubly randomised rows (drawn here if they are None), and the rows."""
+    assert isinstance(loss, Quantile)
+    second = doubled(sample, copies, rng, n_threads) if second is None else second
+    x2, y2 = second[0]
+    rows = Rows(np.ascontiguousarray(x2.T), np.ascontiguousarray(y2), sample.weights)
+    return SmoothCheck(loss.tau, bandwidth(loss, rows, sample.scale, sample.scale_y, intercept, rng)), second

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import zil
-from zil.estimation.inference import Fit
+from zil.estimation.result import Fit
 
 BOUNDS = {"disea": (0.0, 60.0), "physlm": (0.0, 1.0), "hlthg": (0.0, 1.0), "hlthf": (0.0, 1.0), "hlthp": (0.0, 1.0)}
 EPSILON, DELTA, ZERO_PROB = 3.0, 0.30, 0.20

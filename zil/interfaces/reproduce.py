@@ -29,7 +29,7 @@ from zil import _validate
 from zil._build import build_info
 from zil._validate import ConvergenceWarning, FloatArray
 from zil.estimation.fit import fit
-from zil.estimation.location import Mean
+from zil.estimation.losses.location import Mean
 from zil.interfaces import simulation
 from zil.privacy.noise import Noise
 

@@ -28,8 +28,8 @@ from zil import _threads, _validate
 from zil._validate import ConvergenceWarning, FloatArray
 from zil.estimation import losses
 from zil.estimation.fit import fit
-from zil.estimation.inference import Fit
-from zil.estimation.losses import Loss
+from zil.estimation.losses.base import Loss
+from zil.estimation.result import Fit
 from zil.privacy.distributions import ZeroInflatedLaplace
 from zil.privacy.noise import Noise
 

@@ -1,0 +1,1 @@
+"""Corrected objectives: terms, rows and their sums."""

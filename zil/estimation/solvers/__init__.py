@@ -1,0 +1,1 @@
+"""Minimisation of corrected objectives."""

@@ -1,0 +1,221 @@
+"""Minimisation of corrected objectives.
+
+The terms of a correction have negative weights, so an objective may be indefinite, have several
+local minima, or fall to -infinity far out.  Hence: work in standardised coordinates (results do
+not depend on the units of a column), start from the naive fit, go down only, keep to a box, and call
+a point a minimum only if its Hessian is positive definite inside the box.
+
+* Smooth losses: trust-region Newton with the exact Hessian (newton.py).
+* Kinked losses (quantile, absolute, hinge): the same Newton on a Laplace-smoothed objective while
+  the smoothing shrinks, then descent to an exact local minimum: over vertices (vertices.py), or by active sets
+  (activeset.py) where minima need not be vertices (a ridge, a user's loss) or the search must stay in a box.
+* A user's loss with kinks at unknown places: Newton on a coarse scale, then direct search (directsearch.py).
+
+The result is never higher than the start, both measured by the objective itself: the smoothing of a kinked loss may
+leave a start in a good local minimum for a worse one, then the descent begins at the start instead.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from zil._validate import FloatArray
+from zil.estimation.objective import rough
+from zil.estimation.objective.coordinates import Coordinates, coordinates
+from zil.estimation.objective.index import IndexObjective
+from zil.estimation.objective.rowwise import RowObjective
+from zil.estimation.solvers import activeset, directsearch, vertices
+from zil.estimation.solvers.infinity import coercive, unbounded
+from zil.estimation.solvers.newton import STEP_TOLERANCE, Region, newton
+from zil.estimation.solvers.outcome import Solution
+
+# Default box in standardised units (a slope per standard deviation of its column, over the natural unit).
+BOX_RADIUS = 50.0
+# How much farther out the minimum of a convex objective that grows in every direction may be.
+FAR = 1e8
+# Values closer than this share of their size are the same: sums of many terms are not more exact.
+SAME = 1e-13
+
+
+def minimise(
+    objective: IndexObjective,
+    *,
+    start: FloatArray | None = None,
+    box: tuple[FloatArray, FloatArray] | None = None,
+    naive: IndexObjective | None = None,
+    exact: bool = True,
+    smooth: bool = False,
+) -> Solution:
+    """Local minimum of a corrected objective.
+
+    Parameters
+    ----------
+    objective : IndexObjective
+    start : (p,) array, optional
+        Default: the minimum of ``naive``, else 0.  Moved into a declared box; the result is not higher than it.
+    box : (low, high), optional
+        Bounds on theta, in the user's units.
+    naive : IndexObjective, optional
+        The uncorrected objective on the released rows.
+    exact : bool
+        False leaves a kinked objective at the end of the smoothing, well within sampling error (a pilot).
+    smooth : bool
+        The objective is smoothed already: Newton only.
+
+    Returns
+    -------
+    Solution
+        ``converged`` only for a point with positive curvature strictly inside the box, of an objective that is
+        not found to be unbounded below.
+    """
+    coords = coordinates(objective)
+    given = start is not None
+    if start is None:
+        z = np.zeros(objective.n_params)
+        if objective.intercept and coords.unit != 1.0 and objective.parts[0].rows.response is not None:
+            z[0] = float(np.median(objective.loss.target(objective.parts[0].rows.response)))
+        if naive is not None:
+            z = coords.z(minimise(naive, box=box).theta)
+    else:
+        z = coords.z(np.asarray(start, dtype=np.float64))
+    radius = BOX_RADIUS * coords.unit + _offset(objective)
+    if coercive(objective):  # columns that are nearly dependent put the minimum far out
+        radius *= FAR
+    if objective.loss.free:  # nothing is known of the size of a parameter
+        radius = 1e3 * (1.0 + (float(np.abs(z).max(initial=0.0)) if given else 0.0))
+    if box is not None:
+        limits = Region(box[0], box[1], math.inf)
+        z = coords.z(np.clip(coords.theta(z), box[0], box[1]))
+    else:
+        if given:  # wherever it is, the search goes on from there
+            radius = max(radius, 2.0 * float(np.abs(z).max(initial=0.0)))
+        elif np.abs(z).max(initial=0.0) >= radius:  # a naive fit that itself ran away
+            z = np.zeros(objective.n_params)
+        limits = Region(None, None, radius)
+    if not given and not objective.defined(coords.theta(z)):
+        z = np.zeros(objective.n_params)
+    if objective.loss.kinked and not smooth:
+        solution = _kinked(objective, coords, z, limits, exact)
+    elif isinstance(objective, rough.RoughObjective):
+        solution = _rough(objective, coords, z, limits)
+    else:
+        solution = newton(objective, coords, z, limits, STEP_TOLERANCE)
+    if solution.converged and unbounded(objective, coords, solution.theta):
+        return replace(
+            solution,
+            converged=False,
+            message="the objective is unbounded below (the noise is too large for this sample); a local minimum only",
+        )
+    return solution
+
+
+def _offset(objective: IndexObjective) -> float:
+    response = objective.parts[0].rows.response
+    if objective.loss.classifier or response is None or not len(response):
+        return 0.0
+    return float(np.abs(objective.loss.target(response)).max())
+
+
+def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: Region, exact: bool) -> Solution:
+    """Smoothing continuation, then exact minima; never higher than the start."""
+    n = objective.n_rows
+    start = coords.theta(z)
+    # the exact descent takes over when about 4 p rows are left within the smoothing
+    last = coords.unit * max(1e-6, min(0.05, 4.0 * objective.n_params / n)) * (1.0 if exact else 0.1)
+    width, n_iter = 0.5 * coords.unit, 0
+    stages: list[FloatArray] = []
+    while True:
+        solution = newton(objective.smoothed(width), coords, z, box, 1e-3 * width / coords.unit)
+        n_iter += solution.n_iter
+        blocked = solution.message.startswith("box reached")
+        if blocked and box.low is None:  # far out: it ran away
+            break
+        if not blocked:  # a declared box may be smaller than the smoothing
+            stages.append(solution.theta)
+            z = coords.z(solution.theta)
+        if width <= last:
+            break
+        width = max(last, 0.25 * width)
+    solution = replace(solution, value=objective.value_gradient(solution.theta)[0], n_iter=n_iter)
+    if not exact:
+        return solution
+    found: list[Solution] = []
+    if blocked and box.low is None:
+        found.append(solution)
+    else:
+        convex = all(part.a >= 0.0 and part.e >= 0.0 for part in objective.parts)
+        # a difference of convex functions has many local minima: keep the lowest of a few
+        few = 1 if convex or isinstance(objective, RowObjective) else 3
+        for point in stages[: -few - 1 : -1] or [start]:
+            found.append(_descend(objective, coords, point, box))
+            if found[-1].message.startswith(vertices.ENDLESS):
+                break
+    best = found[-1] if found[-1].message.startswith(vertices.ENDLESS) else _lowest(found)
+    value = objective.value_gradient(start)[0]
+    for descent in (_descend, _active):
+        if best.value <= value + SAME * (abs(value) + coords.unit):
+            break
+        best = descent(objective, coords, start, box)
+        found.append(best)
+    if best.value > value:  # kinks that meet are told apart to 1e-9 of the unit
+        best = replace(
+            best, theta=start, value=value, converged=best.converged and best.value - value <= 1e-8 * coords.unit
+        )
+    return replace(best, n_iter=n_iter + sum(one.n_iter for one in found))
+
+
+def _lowest(found: list[Solution]) -> Solution:
+    """The lowest minimum, or the lowest point if none is a minimum."""
+    minima = [one for one in found if one.converged]
+    return min(minima or found, key=lambda one: one.value)
+
+
+def _descend(objective: IndexObjective, coords: Coordinates, theta: FloatArray, box: Region) -> Solution:
+    """The local minimum below a point inside the box."""
+    if objective.ridge == 0.0 and not isinstance(objective, RowObjective):
+        point, value, steps, optimal, message = vertices.vertex_descent(objective, theta, coords.matrix)
+        if box.inside(coords, coords.z(point)):
+            return Solution(point, value, steps, optimal, message)
+    return _active(objective, coords, theta, box)
+
+
+def _active(objective: IndexObjective, coords: Coordinates, theta: FloatArray, box: Region) -> Solution:
+    def reach(z: FloatArray, step: FloatArray) -> float:
+        return box.reach(coords, z, step)
+
+    return Solution(*activeset.descend(objective, theta, coords.matrix, coords.unit, reach))
+
+
+def _rough(objective: rough.RoughObjective, coords: Coordinates, z: FloatArray, box: Region) -> Solution:
+    """Newton on averages over shrinking offsets, then direct search; never higher than the start."""
+
+    def value(theta: FloatArray) -> float:
+        return objective.value(theta) if box.inside(coords, coords.z(theta)) else math.inf
+
+    start = coords.theta(z)
+    if not math.isfinite(value(start)):
+        return newton(objective, coords, z, box, STEP_TOLERANCE)  # says why
+    steps, n_iter = rough.start_steps(start), 0
+    for level in (1.0, 1.0, 0.25):
+        found = newton(rough.Averaged.of(objective, level * steps), coords, z, box, 1e-3)
+        n_iter += found.n_iter
+        if found.message.startswith("box reached"):
+            break
+        z = coords.z(found.theta)
+        if level == 1.0:
+            hessian, steps = rough.curvature(objective, found.theta)
+            if not np.linalg.eigvalsh(hessian)[0] > 0.0:
+                found = replace(found, converged=False, message="the Hessian is indefinite: no minimum")
+                break
+    else:
+        theta, low, count, settled = directsearch.descend(value, found.theta, steps)
+        if low > value(start):
+            theta, low, count, settled = directsearch.descend(value, start, steps)
+        message = "converged" if settled else "no local minimum found by direct search"
+        return Solution(theta, low, n_iter + count, settled, message)
+    low = objective.value(found.theta)
+    theta = found.theta if low <= value(start) else start
+    return Solution(theta, min(low, value(start)), n_iter, False, found.message)
