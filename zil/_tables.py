@@ -200,6 +200,9 @@ def _series_to_float(series: nw.Series[Any], name: Any, what: str) -> tuple[Any,
     dtype = series.dtype
     missing = series.null_count() > 0
     if dtype.is_numeric() or dtype == nw.Boolean:
+        if series.implementation.is_pyarrow():  # narwhals' cast refuses whole numbers above 2**53, and names the cell
+            native = series.to_native()
+            return native.cast("float64", safe=False).to_numpy(), missing
         return series.cast(nw.Float64).to_numpy(), missing
     if dtype == nw.Unknown:  # big-endian and sparse columns, or a column with no type because all is null
         if missing and series.null_count() == len(series):

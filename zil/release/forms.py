@@ -50,7 +50,7 @@ class Wanted:
 
 @dataclass
 class Batch:
-    """Some records: the noised columns (n, d) as numbers, row ids (asked for, or None), and all in the source's form."""
+    """Some records: the noised columns (n, d) as numbers, what gives the row ids, and all in the source's own form."""
 
     values: FloatArray
     ids: Callable[[], list[str]] | None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import importlib.util
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -168,17 +169,16 @@ def _filtered(column: Any, wanted: NDArray[np.bool_]) -> Any:
     return column.filter(pa.array(wanted))
 
 
+def _have_arrow() -> bool:
+    return importlib.util.find_spec("pyarrow") is not None
+
+
 class _Library:
     """Files as somebody else's parser reads them."""
 
     def __init__(self, source: Source, target: str) -> None:
         self._source, self._target = source, target
-        try:
-            import pyarrow.csv  # noqa: F401
-        except ImportError:  # then both files are CSV
-            self._arrow = False
-        else:
-            self._arrow = True
+        self._arrow = _have_arrow()  # without it both files are CSV
 
     def source(self, handle: IO[bytes], names: list[str]) -> Iterator[tuple[int, Columns]]:
         if isinstance(self._source, ParquetSource):
@@ -298,7 +298,8 @@ def _plain_csv(handle: IO[bytes], names: list[str], wanted: list[str], header: b
     except (csv.Error, StopIteration):
         raise differs("a record") from None
     finally:
-        text.detach()
+        if not handle.closed:  # else the wrapper would close it when it goes
+            text.detach()
 
 
 def _same(one: Any, other: Any) -> bool:
