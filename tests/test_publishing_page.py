@@ -17,6 +17,6 @@ def test_examples(tmp_path, monkeypatch):
             exec(compile(block, str(PAGE), "exec"), names)
     said = output.getvalue()
     assert said.startswith("0 ages outside")
-    assert "**200 of 4000 rows are expected to be published unchanged**" in said
+    assert "About 200 rows (5 %) are published as they are" in said
     assert "refused:" in said
     assert "url_slug" in said

@@ -22,7 +22,8 @@ def test_examples(tmp_path, monkeypatch):
         exec(compile(provider, "README: data holder", "exec"), {})
         exec(compile(analyst, "README: analyst", "exec"), {})
     said = output.getvalue()
-    assert said.lstrip().startswith("**750 of 5000 rows are expected to be published unchanged**")
+    assert said.startswith("PRIVACY LABEL: age (5,000 rows)")
+    assert "About 750 rows (15 %) are published as they are" in said
     assert "method optimal" in said
     assert (tmp_path / "published.parquet").is_file()
 

@@ -126,7 +126,7 @@ def test_simulated_stays_stamped(tmp_path):
         back = zil.load(tmp_path / f"x.{ending}")
         assert back.private is False
         assert "not private" in repr(back)
-        assert back.report().startswith("**NOT PRIVATE**")
+        assert back.report().splitlines()[1].startswith("VERDICT: NOT PRIVATE")
 
 
 def test_files_of_other_origin(tmp_path):

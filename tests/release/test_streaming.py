@@ -344,12 +344,12 @@ def test_repeat_on_purpose_states_the_composed_guarantee(files, tmp_path):
     for words in (first.report(), first._repr_html_()):
         assert "copies" not in words
     for words in (second.report(), second._repr_html_()):  # the label says it, and says it first
-        assert words.index("were published up to 2 times") < words.index("of 300 rows are expected")
+        assert words.index("were published up to 2 times") < words.index("About 75 rows")
         for part in meta["repeat"]["composed"].values():
             for figure in [delta for _, delta in part["epsilon_delta"]]:
-                assert report._at_least(figure) in words.split(report.ALONE)[0]
+                assert report._at_least(figure) in words.split("this copy</h2>")[0]
             for figure in [*(power for _, power in part["attack"]), part["advantage"]]:
-                assert report._percent_at_least(figure) in words.split(report.ALONE)[0]
+                assert report._percent_at_least(figure) in words.split("this copy</h2>")[0]
     assert table_of(dst)["a"].tolist() != table_of(dst.with_name(f"b{dst.suffix}"))["a"].tolist()
 
 
@@ -473,7 +473,8 @@ def test_an_append_keeps_the_repeat_of_the_file(files, tmp_path):
         meta = M.release_file(grown, second, append=True, **again)
         assert meta["n_rows"] == ROWS + more
         assert meta["repeat"] == twice["repeat"]
-        assert zil.load(second).report().startswith("**Rows of this table were published up to 2 times.**")
+        first = [line for line in zil.load(second).report().splitlines() if line][2]
+        assert first.startswith("1. **Copies.** Rows of this table were published up to 2 times")
 
 
 def test_append(files, tmp_path):

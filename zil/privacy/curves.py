@@ -44,6 +44,10 @@ class Curve:
         """Smallest epsilon >= 0 with ``delta(epsilon) <= delta``; inf where there is none."""
         raise NotImplementedError
 
+    def exceeds(self, epsilon: FloatArray) -> FloatArray:
+        """Q(log L >= epsilon), epsilon > 0: ``delta - d delta/d epsilon``, from the left where there is a kink."""
+        raise NotImplementedError
+
     def gaussian_mu(self) -> float:
         """Smallest mu whose Gaussian curve lies below this one; inf if there is none."""
         raise NotImplementedError
@@ -64,6 +68,9 @@ class Perfect(Curve):
 
     def epsilon(self, delta: FloatArray) -> FloatArray:
         return np.where(delta >= 0.0, 0.0, math.inf)
+
+    def exceeds(self, epsilon: FloatArray) -> FloatArray:
+        return np.zeros_like(epsilon)
 
     def gaussian_mu(self) -> float:
         return 0.0
@@ -95,6 +102,10 @@ class LaplaceLine(Curve):
         with np.errstate(divide="ignore", invalid="ignore"):
             value = np.maximum(0.0, self.q + 2.0 * np.log1p(-np.maximum(delta, 0.0)))
         return np.where(delta >= 0.0, value, math.inf)
+
+    def exceeds(self, epsilon: FloatArray) -> FloatArray:
+        inside = 1.0 - 0.5 * np.exp(np.minimum(0.0, 0.5 * (epsilon - self.q)))
+        return np.where(epsilon <= self.q, inside, 0.0)
 
     def gaussian_mu(self) -> float:
         # The outer pieces are chords between points of the Gaussian curve's upper side, and on the hyperbola
@@ -164,6 +175,12 @@ class LaplaceLimit(Curve):
             value = np.maximum(0.0, 0.5 * (c - SQRT2 * loss) * ((c + SQRT2 * loss) / loss))
         return np.where(delta > 0.0, np.where(delta < 1.0, value, 0.0), math.inf)
 
+    def exceeds(self, epsilon: FloatArray) -> FloatArray:
+        root = np.hypot(epsilon, SQRT2 * self.c)
+        # 1 - (1 + t/s)/2 exp(-(s - t)/2), s - t = 2 c^2/(s + t) without cancellation
+        gap = self.c * (self.c / (0.5 * root + 0.5 * epsilon))
+        return -np.expm1(np.log1p(-0.5 * gap / root) - 0.5 * gap)
+
     def gaussian_mu(self) -> float:
         return math.inf  # 1 - T(alpha) falls like 1/log(1/alpha)^2, slower than any Gaussian curve
 
@@ -208,6 +225,10 @@ class Gaussian(Curve):
     def epsilon(self, delta: FloatArray) -> FloatArray:
         return solve_epsilon(self.delta, delta)
 
+    def exceeds(self, epsilon: FloatArray) -> FloatArray:
+        value: FloatArray = special.ndtr(0.5 * self.mu - epsilon / self.mu)
+        return value
+
     def gaussian_mu(self) -> float:
         return self.mu
 
@@ -230,6 +251,9 @@ class PureEpsilon(Curve):
         with np.errstate(divide="ignore", invalid="ignore"):
             value = self.limit + np.log1p(-np.minimum(1.0, delta * (1.0 + math.exp(-self.limit))))
         return np.where(delta >= 0.0, np.maximum(0.0, value), math.inf)
+
+    def exceeds(self, epsilon: FloatArray) -> FloatArray:
+        return np.where(epsilon <= self.limit, 1.0 / (1.0 + math.exp(-self.limit)), 0.0)
 
     def gaussian_mu(self) -> float:
         return gaussian_mu_at_centre(math.tanh(self.limit / 2), -self.limit - math.log1p(math.exp(-self.limit)))

@@ -271,6 +271,12 @@ class LaplaceExact(Curve):
         value = np.where(inside, np.exp(self._at("D", np.where(inside, tau, 0.0))), 0.0)
         return np.where(epsilon == 0.0, self.delta_zero, value)
 
+    def exceeds(self, epsilon: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):
+            tau = np.arcsinh(epsilon / self.unit)
+        inside = tau <= self.edges[-1]
+        return np.where(inside, np.minimum(np.exp(self._at("V", np.where(inside, tau, 0.0))), 1.0), 0.0)
+
     def epsilon(self, delta: FloatArray) -> FloatArray:
         inside = (delta > 0.0) & (delta < self.delta_zero)
         # to the safe side by the error of the table

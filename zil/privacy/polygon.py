@@ -49,6 +49,10 @@ class Polygon(Curve):
         vertex = np.searchsorted(-self.log_slope, -epsilon, side="left")
         return self._vertex_delta(vertex, epsilon)
 
+    def exceeds(self, epsilon: FloatArray) -> FloatArray:
+        result: FloatArray = self.power[np.searchsorted(-self.log_slope, -epsilon, side="right")]
+        return result
+
     def epsilon(self, delta: FloatArray) -> FloatArray:
         slopes = self.log_slope[np.isfinite(self.log_slope)]
         at_slope = self.delta(slopes)  # ascending with falling slope

@@ -124,6 +124,20 @@ class TradeOff:
         inner = (values - self.zero_prob) / noisy if noisy > 0.0 else np.where(values >= 1.0, 1.0, -1.0)
         return _like(values, self._curve.epsilon(inner))
 
+    def exceeds(self, epsilon: Any) -> Any:
+        """Probability that the evidence for the true record reaches ``exp(epsilon)`` against the other one.
+
+        ``P(log-likelihood ratio >= epsilon)`` under the truth, ``delta(epsilon) - delta'(epsilon)``; it includes
+        ``zero_prob``, as an unchanged record is evidence without limit.
+
+        Parameters
+        ----------
+        epsilon : scalar or array > 0 (inf allowed)
+        """
+        values = _checked("epsilon", epsilon, np.nextafter(0.0, 1.0), math.inf)
+        inner = np.clip(self._curve.exceeds(np.minimum(values, np.finfo(np.float64).max)), 0.0, 1.0)
+        return _like(values, self.zero_prob + (1.0 - self.zero_prob) * inner)
+
     @property
     def advantage(self) -> float:
         """Best ``1 - alpha - beta`` of an attacker: the total variation distance."""

@@ -31,7 +31,8 @@ def composed(spent: list[dict[str, Any]]) -> dict[str, Any]:
     for unit in facts.UNITS:
         curves = [curve(one["dim"], one["shift"][unit], one["zero_prob"]) for one in spent]
         result[unit] = describe(functools.reduce(lambda f, g: f.compose(g), curves))
-    return {"repeat": {"releases_of_these_rows": len(spent), "composed": result}}
+    mechanisms = [{key: one[key] for key in ("dim", "zero_prob", "shift")} for one in spent]
+    return {"repeat": {"releases_of_these_rows": len(spent), "composed": result, "mechanisms": mechanisms}}
 
 
 def describe(f: TradeOff) -> dict[str, Any]:

@@ -15,10 +15,13 @@ from zil._validate import FloatArray, SchemaError
 from zil.privacy import calibrate as formulas
 from zil.privacy.noise import Noise
 from zil.privacy.tradeoff import TradeOff
-from zil.release import label, report, rows, sampler, schema, streaming, ticks
+from zil.release import label, rows, sampler, schema, streaming, ticks, words
 from zil.release import metadata as facts
+from zil.release import risk as judgement
 from zil.release.keystream import Key
 from zil.release.published import Release
+from zil.release.report import Label
+from zil.release.risk import Risk
 
 UNITS = facts.UNITS
 
@@ -187,33 +190,86 @@ class Mechanism:
             table=table,
         )
 
-    def report(self, n_rows: int | None = None) -> str:
-        """The privacy label in markdown.
+    def risk(
+        self, n_rows: int | None = None, *, rows_per_person: int = 1, groups: Any = None, prior: Any = "uniform"
+    ) -> Risk:
+        """What the best attacker gets out of a release with this mechanism, and what follows; it needs no table.
 
-        It begins with the expected number of rows published unchanged, then both units, both
-        curves, and what an attacker detects at given false-alarm rates.
+        Parameters
+        ----------
+        n_rows : int, optional
+            Rows to be published; without it no verdict is better than "under contract".
+        rows_per_person : int
+            Most rows of one person.
+        groups : list of lists, or dict, optional
+            Noised columns that are functions of each other: their names, or ``{"columns": names, "values":
+            combinations}`` with
+            the combinations that can occur, (m, k) in units of the columns, or ``"dummies"`` where at most one
+            is at its upper bound.  Without values all combinations count.
+        prior : "uniform" or dict
+            What an attacker expects of the values, for ``unchanged_in_box``: ``{column: (edges, probabilities)}``, a
+            public
+            histogram from bound to bound; columns not named are uniform.
+
+        Returns
+        -------
+        Risk
+
+        Raises
+        ------
+        ValueError, TypeError
+            An argument out of range, an unknown column.
+
+        See Also
+        --------
+        zil.check : what only the holder of the table may see.
+        """
+        count = None if n_rows is None else _validate.integer("n_rows", n_rows, 0)
+        return judgement.assess(
+            self._metadata(n_rows=count), rows_per_person=rows_per_person, groups=groups, prior=prior
+        )
+
+    def report(
+        self,
+        n_rows: int | None = None,
+        *,
+        format: str = "markdown",
+        rows_per_person: int | None = None,
+        groups: Any = None,
+    ) -> str:
+        """The privacy label: a verdict, at most 35 lines of plain English, a line to sign, then the tables.
 
         Parameters
         ----------
         n_rows : int, optional
             Rows to be published; without it shares are given.
+        format : {"markdown", "text", "html"}
+            ``"html"`` is one page that needs no other file.
+        rows_per_person : int, optional
+            Most rows of one person; without it the verdict is for one, and five are shown as an example.
+        groups : optional
+            As for `risk`.
         """
         count = None if n_rows is None else _validate.integer("n_rows", n_rows, 0)
-        return report.markdown(self._metadata(n_rows=count)) + "".join(self._unused_resolutions())
+        made = self._label_of(count, rows_per_person=rows_per_person, groups=groups)
+        return made.show(format)
+
+    def _label_of(self, n_rows: int | None, **about: Any) -> Label:
+        return Label(self._metadata(n_rows=n_rows), warnings=self._unused_resolutions(), **about)
 
     def _unused_resolutions(self) -> list[str]:
-        """A paragraph for each column whose declared resolution is not the tick."""
+        """A sentence for each column whose declared resolution is not the tick."""
         declared = zip(self._names, self._resolution, self._grid.tick.tolist(), self._scale.tolist(), strict=True)
         return [
-            f"\n**The declared resolution {step:g} of column {name!r} is not used**: the scale {scale:g} holds fewer "
+            f"The declared resolution {step:g} of {words.shown(name)} is not used: the scale {scale:g} holds fewer "
             f"than {ticks.COARSEST:g} such steps. Published values have more digits than the data, so rows published "
-            "unchanged stand out.\n"
+            "unchanged stand out."
             for name, step, tick, scale in declared
             if step is not None and step != tick
         ]
 
     def _repr_html_(self) -> str:
-        return report.html(self._metadata())
+        return self._label_of(None).fragment()
 
     def _values(self, table: Any, names: Sequence[Any], missing: Any, look: bool = True) -> FloatArray:
         """The noised columns, (n, d), not to be written to; every refusal comes from here, before any draw.

@@ -12,8 +12,11 @@ from zil import _tables, _validate
 from zil._validate import FloatArray, SchemaError
 from zil.privacy.doubling import double
 from zil.privacy.noise import Noise
-from zil.release import csvfile, files, registry, report
+from zil.release import csvfile, files, registry
 from zil.release import metadata as facts
+from zil.release import risk as judgement
+from zil.release.report import Label
+from zil.release.risk import Risk
 
 ROWS = 65_536  # read at a time
 
@@ -63,12 +66,31 @@ class Release:
             f"private={self.private}{stamp}>"
         )
 
-    def report(self) -> str:
-        """The privacy label in markdown; it vouches for nothing if the table was simulated."""
-        return report.markdown(self.metadata)
+    def report(self, *, format: str = "markdown", rows_per_person: int | None = None, groups: Any = None) -> str:
+        """The privacy label; it vouches for nothing if the table was simulated.
+
+        Parameters
+        ----------
+        format : {"markdown", "text", "html"}
+        rows_per_person : int, optional
+            Most rows of one person; without it the verdict is for one, and five are shown as an example.
+        groups : optional
+            As for `Mechanism.risk`.
+        """
+        return self._label(rows_per_person=rows_per_person, groups=groups).show(format)
+
+    def risk(self, *, rows_per_person: int = 1, groups: Any = None, prior: Any = "uniform") -> Risk:
+        """As `Mechanism.risk`, all published copies of these rows together."""
+        return judgement.assess(self.metadata, rows_per_person=rows_per_person, groups=groups, prior=prior)
+
+    def _label(self, **about: Any) -> Label:
+        passed = None
+        if self.data is not None:
+            passed = [name for name in _tables.column_names(self.data) if name not in self.columns]
+        return Label(self.metadata, passed=passed, **about)
 
     def _repr_html_(self) -> str:
-        return report.html(self.metadata)
+        return self._label().fragment()
 
     def registry_entry(self, **basic: str) -> str:
         """YAML text in the form of the differential privacy deployments registry.
