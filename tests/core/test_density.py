@@ -174,7 +174,7 @@ def test_wrong_lengths():
         (np.ones((3, 2)), np.ones(2), np.eye(3), 0.0, np.ones(3)),
         (np.ones((3, 0)), np.ones(0), None, 0.0, np.ones(3)),
     ):
-        with pytest.raises(ValueError, match="differ in|must be square"):
+        with pytest.raises(ValueError, match=r"differ in|must be square"):
             density.logpdf(*arguments)
     with pytest.raises(ValueError, match="length"):
         density.log_density(2, np.ones(3), np.ones(2))
