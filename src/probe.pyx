@@ -1,4 +1,4 @@
-"""The build under the microscope: elementary functions and instruction sets, for tests."""
+"""What was built: version, compiler, instruction sets, and the elementary functions of the kernels one by one."""
 
 cdef extern from "isa.h" nogil:
     int zil_isa_best()

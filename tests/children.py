@@ -1,8 +1,11 @@
 """What child processes run in tests; a module of its own, so that a spawned child can import it."""
 
+import threading
+
 import numpy as np
 
 import zil
+from zil import _threads
 
 ROWS = 20_000
 
@@ -13,6 +16,13 @@ def draw(n_threads):
 
 def draw_into(queue, n_threads):
     queue.put(draw(n_threads))
+
+
+def resolved_into(queue, n_threads):
+    """What a child may start, and how many threads it runs after a call."""
+    draw(n_threads)
+    alive = sum(thread.name.startswith("zil") for thread in threading.enumerate())
+    queue.put((_threads.resolve(n_threads), alive))
 
 
 def fresh_into(queue):

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from children import draw, draw_into, fit, fit_into, fresh_into
+from children import draw, draw_into, fit, fit_into, fresh_into, resolved_into
 
 import zil
 from zil import _threads
@@ -20,7 +20,7 @@ TIMEOUT = 60
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_processes_after_threads(method):
-    """A child of a parent that has run several threads runs them too: no hang, the same bytes."""
+    """A child of a parent that has run several threads: no hang, the same bytes."""
     expected = draw(4)
     context = multiprocessing.get_context(method)
     queue = context.Queue()
@@ -50,6 +50,71 @@ def test_fits_in_processes_after_a_fit(method):
     finally:
         for child in children:
             child.kill()
+
+
+@pytest.mark.parametrize(("method", "count"), [("fork", 1), ("spawn", 5)])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_starts_no_threads(method, count):
+    """The parent's threads are not in the child; a spawned child is a process like any other."""
+    draw(4)
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    child = context.Process(target=resolved_into, args=(queue, 5))
+    child.start()
+    try:
+        found, alive = queue.get(timeout=TIMEOUT)
+        child.join(TIMEOUT)
+        assert (found, child.exitcode) == (count, 0)
+        assert (alive == 0) == (method == "fork")
+    finally:
+        child.kill()
+    assert _threads.resolve(5) == 5  # and the parent goes on as before
+    assert draw(4) == draw(1)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_fork_in_the_middle_of_calls_of_other_threads():
+    """Whatever lock another thread holds at that moment, children answer and end."""
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            draw(3)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        context = multiprocessing.get_context("fork")
+        for _ in range(15):
+            child = context.Process(target=draw, args=(4,))
+            child.start()
+            child.join(TIMEOUT)
+            code = child.exitcode
+            child.kill()
+            assert code == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(TIMEOUT)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "",
+        "import atexit; atexit.register(lambda: print(len(zil.SymmetricLaplace(2).rvs(50_000, n_threads=2))))",
+        "import os, sys\nif os.fork() == 0: zil.SymmetricLaplace(2).rvs(50_000, n_threads=2); sys.exit()\nos.wait()",
+        "import threading; threading.Thread(target=lambda: zil.SymmetricLaplace(2).rvs(50_000, n_threads=2)).start()",
+    ],
+)
+def test_the_interpreter_ends_clean(code):
+    """After threads were used; with a call while it ends; in a forked child; with a thread still at work."""
+    before = "import zil; zil.SymmetricLaplace(2).rvs(50_000, n_threads=4)\n"
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", before + code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == ("50000" if "print" in code else "")
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -165,6 +230,51 @@ class TestRunChunks:
         """Two ranges that wait for each other finish (they would not, one after the other)."""
         barrier = threading.Barrier(2, timeout=TIMEOUT)
         _threads.run_chunks(lambda a, b: barrier.wait(), 2, 2)
+
+    def test_threads_are_kept(self, monkeypatch):
+        monkeypatch.setattr(_threads, "_pool", None)
+        monkeypatch.setattr(_threads, "_pool_size", 0)
+        monkeypatch.setattr(_threads, "available_cpus", lambda: 3)
+        names = set()
+
+        def task(a, b):
+            barrier.wait()
+            names.add(threading.current_thread().name)
+
+        for _ in range(20):
+            barrier = threading.Barrier(3, timeout=TIMEOUT)
+            _threads.run_chunks(task, 3, 3)
+        started = {name for name in names if name.startswith("zil")}
+        assert len(started) == 2  # new threads for every call would be 40 names
+        assert len(names - started) == 1  # the caller works too
+
+    def test_no_call_waits_for_a_busy_pool(self, monkeypatch):
+        """The only thread of the pool is held; a call of eight ranges finishes all the same."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        free = threading.Event()
+        seen = []
+        with ThreadPoolExecutor(1) as pool:
+            monkeypatch.setattr(_threads, "_pool", pool)
+            monkeypatch.setattr(_threads, "_pool_size", 7)
+            held = pool.submit(free.wait, TIMEOUT)
+            _threads.run_chunks(lambda a, b: seen.extend(range(a, b)), 8, 8)
+            assert not held.done()
+            free.set()
+        assert sorted(seen) == list(range(8))
+
+    def test_no_range_runs_on_after_an_error(self):
+        done = []
+
+        def task(a, b):
+            if a == 0:
+                raise ValueError("first")
+            time.sleep(0.05)
+            done.append(a)
+
+        with pytest.raises(ValueError, match="first"):
+            _threads.run_chunks(task, 4, 4)
+        assert sorted(done) == [1, 2, 3]
 
     def test_the_lock_is_released_in_kernels(self):
         """A second thread gets several turns within one call (at most two if the lock were held)."""

@@ -101,15 +101,15 @@ def choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     return str(value)
 
 
-def float_array(name: str, values: Any, ndim: int | tuple[int, ...] | None = None) -> FloatArray:
-    """``values`` as a float64 C array (never the caller's own memory changed); shape and kind checked.
+def numeric_array(name: str, values: Any, ndim: int | tuple[int, ...] | None = None) -> NDArray[Any]:
+    """``values`` as an array of a numeric dtype, in its own layout and precision; shape and kind checked.
 
-    Integers beyond 2**53 lose digits as in any float64 table.  A masked array with masked
-    entries, an object array or text is refused.
+    For callers that convert block by block.  A masked array with masked entries, an object array
+    or text is refused.
     """
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise SchemaError(f"{name} has masked (missing) entries")
-    raw = np.asarray(values)
+    raw: NDArray[Any] = np.asarray(values)
     if raw.dtype == object:
         try:
             raw = raw.astype(np.float64)
@@ -121,6 +121,15 @@ def float_array(name: str, values: Any, ndim: int | tuple[int, ...] | None = Non
     if wanted is not None and raw.ndim not in wanted:
         rule = " or ".join(map(str, wanted))
         raise ValueError(f"{name} must have {rule} dimension(s), got shape {raw.shape}")
+    return raw
+
+
+def float_array(name: str, values: Any, ndim: int | tuple[int, ...] | None = None) -> FloatArray:
+    """``values`` as a float64 C array (never the caller's own memory changed); checked as by `numeric_array`.
+
+    Integers beyond 2**53 lose digits as in any float64 table.
+    """
+    raw = numeric_array(name, values, ndim)
     return np.asarray(raw, dtype=np.float64, order="C")  # unlike ascontiguousarray, it leaves a scalar a scalar
 
 

@@ -8,7 +8,7 @@ import pytest
 import reference
 
 import zil
-from zil.privacy.density import ROWS_PER_CHUNK, log_density
+from zil.privacy.density import BLOCK_VALUES, ROWS_PER_CHUNK, log_density
 
 
 def exact(s, c):
@@ -82,12 +82,43 @@ def test_input_kinds():
 
 
 def test_same_bytes_for_any_thread_count():
-    s = np.random.default_rng().normal(size=(2 * ROWS_PER_CHUNK + 17, 3))
+    s = np.random.default_rng().normal(size=(max(2 * ROWS_PER_CHUNK, BLOCK_VALUES) + 17, 3))
     base = zil.log_likelihood_ratio(s, 0.5, n_threads=1)
     for n in (2, 3, 7):
         assert zil.log_likelihood_ratio(s, 0.5, n_threads=n).tobytes() == base.tobytes()
+    for law in (zil.SymmetricLaplace(3, 2.0), zil.SymmetricLaplace(cov=np.eye(3) + 0.2)):
+        for call in (law.logpdf, law.pdf):
+            base = call(s, n_threads=1)
+            assert all(call(s, n_threads=n).tobytes() == base.tobytes() for n in (None, 2, 3, 7))
     r = np.abs(s[:, 0])
     assert log_density(4, r, 1).tobytes() == log_density(4, r, 3).tobytes()
+
+
+@pytest.mark.parametrize("law", [zil.SymmetricLaplace(3, [1.0, 2.0, 3.0]), zil.SymmetricLaplace(cov=np.eye(3) + 0.2)])
+def test_layouts_of_points(law):
+    """More rows than one block; every layout and width of the same numbers gives the same bytes, and is left alone."""
+    x = np.random.default_rng().normal(size=(BLOCK_VALUES // 3 + 501, 3)).astype(np.float32)
+    right = law.logpdf(x.astype(np.float64))
+    wide = np.zeros((len(x), 7), dtype=np.float32)
+    wide[:, 1:7:2] = x
+    frozen = np.asfortranarray(x, dtype=np.float64)
+    frozen.flags.writeable = False
+    for same in (x, np.asfortranarray(x), x[::-1][::-1], wide[:, 1:7:2], x.astype(">f8"), frozen, x.astype(object)):
+        before = same.tobytes()
+        assert law.logpdf(same).tobytes() == right.tobytes()
+        assert same.tobytes() == before
+        np.testing.assert_allclose(law.pdf(same), np.exp(right), rtol=1e-15)
+    assert law.logpdf(np.ones((2, 3), dtype=int)).tobytes() == law.logpdf(np.ones((2, 3), dtype=bool)).tobytes()
+    assert law.logpdf(x[:1].astype(float)) == law.logpdf(x[0]) == right[0]
+    assert law.logpdf(np.empty((0, 3))).shape == (0,)
+
+
+def test_nan_stays_in_its_row():
+    x = np.ones((5, 3))
+    x[2, 1] = math.nan
+    x[3, 0], x[3, 2] = math.inf, math.nan
+    for law in (zil.SymmetricLaplace(3), zil.SymmetricLaplace(cov=np.eye(3) + 0.2)):
+        assert np.isnan(law.logpdf(x)).tolist() == np.isnan(law.pdf(x)).tolist() == [False, False, True, True, False]
 
 
 @pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf])

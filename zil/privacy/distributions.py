@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from numpy.typing import NDArray
 
 from zil import _validate
 from zil._core import sampling
 from zil._random import Key, resolve_key
 from zil._threads import run_chunks
 from zil._validate import FloatArray
-from zil.privacy.density import log_density
+from zil.privacy.density import row_density
 
 NOISE_DOMAIN = sampling.NOISE
 DOUBLE_DOMAIN = sampling.DOUBLE
@@ -113,13 +113,13 @@ class _Laplace:
         """Covariance matrix of a draw without the atom, shape (dim, dim)."""
         return np.diag(self._scale**2) if self._covariance is None else self._covariance.copy()
 
-    def _rows(self, name: str, points: Any) -> tuple[FloatArray, bool]:
-        """Points as (n, dim), and whether one point alone came in.
+    def _rows(self, name: str, points: Any) -> tuple[NDArray[Any], bool]:
+        """Points as (n, dim) in their own dtype and layout, and whether one point alone came in.
 
         Accepted: (n, dim); (dim,) as one point; in one dimension also a scalar (one point) and
         (n,) (n points).
         """
-        values = _validate.float_array(name, points, ndim=(0, 1, 2))
+        values = _validate.numeric_array(name, points, ndim=(0, 1, 2))
         if values.ndim == 2:
             single = False
         elif self._dim == 1:
@@ -132,8 +132,9 @@ class _Laplace:
             raise ValueError(f"{name} must have {self._dim} column(s), got shape {np.shape(points)}")
         return values, single
 
-    def _half_form(self, t: FloatArray) -> FloatArray:
+    def _half_form(self, t: NDArray[Any]) -> FloatArray:
         """``t' Sigma t / 2`` for every row of t."""
+        t = np.asarray(t, dtype=np.float64)
         scaled = t * self._scale if self._factor is None else t @ self._factor
         with np.errstate(over="ignore"):  # inf is right: the characteristic function has its limit there
             return np.asarray(0.5 * np.square(scaled).sum(axis=1), dtype=np.float64)
@@ -262,12 +263,15 @@ class SymmetricLaplace(_Laplace):
         values = 1.0 / (1.0 + self._half_form(rows))
         return float(values[0]) if single else values
 
-    def logpdf(self, x: Any) -> Any:
+    def logpdf(self, x: Any, *, n_threads: int | None = None) -> Any:
         """Log-density ``log g_dim(r) - log det(Sigma)/2``, ``r^2 = x' Sigma^-1 x``; +inf at 0 for dim >= 2.
 
         Parameters
         ----------
         x : (n, dim) array, or one point of shape (dim,)
+            Any numeric dtype and layout; a nan gives nan.
+        n_threads : int or None
+            Never changes the result.
 
         Returns
         -------
@@ -278,29 +282,18 @@ class SymmetricLaplace(_Laplace):
         ValueError
             If a scale is 0: the law has no density.
         """
+        return self._density(x, exponential=False, n_threads=n_threads)
+
+    def pdf(self, x: Any, *, n_threads: int | None = None) -> Any:
+        """Density, the exponential of :meth:`logpdf`; parameters and answer as there."""
+        return self._density(x, exponential=True, n_threads=n_threads)
+
+    def _density(self, x: Any, *, exponential: bool, n_threads: int | None) -> Any:
         rows, single = self._rows("x", x)
         if not (self._scale > 0).all():
             raise ValueError("a law with a scale of 0 has no density")
-        if self._factor is None:
-            standard, half_log_det = rows / self._scale, float(np.log(self._scale).sum())
-        else:
-            # finite points only go through the solver; an infinite one is infinitely far in any metric
-            clean = np.where(np.isfinite(rows), rows, 0.0)
-            solved = linalg.solve_triangular(self._factor, clean.T, lower=True).T
-            finite = np.isfinite(rows).all(axis=1, keepdims=True)
-            standard = np.where(finite, solved, np.abs(rows))
-            half_log_det = float(np.log(np.diag(self._factor)).sum())
-        largest = np.abs(standard).max(axis=1)
-        unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)  # squares stay in range
-        radius = unit * np.sqrt(np.square(standard / unit[:, None]).sum(axis=1))
-        values = log_density(self._dim, radius) - half_log_det
+        values = row_density(rows, self._scale, self._factor, exponential=exponential, n_threads=n_threads)
         return float(values[0]) if single else values
-
-    def pdf(self, x: Any) -> Any:
-        """Density, the exponential of :meth:`logpdf`."""
-        with np.errstate(over="ignore"):
-            values = np.exp(self.logpdf(x))
-        return float(values) if np.ndim(values) == 0 else values
 
 
 class ZeroInflatedLaplace(_Laplace):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from zil import _validate
-from zil.privacy import calibrate as formulas
+from zil.privacy import shifts as formulas
 from zil.privacy.tradeoff import TradeOff
 from zil.release import sampler, schema, ticks
 from zil.release.mechanism import UNITS, Mechanism

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zil.privacy import calibrate as formulas
+from zil.privacy import shifts as formulas
 from zil.privacy.tradeoff import TradeOff, tradeoff
 from zil.release import metadata as facts
 

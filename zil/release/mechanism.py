@@ -12,7 +12,7 @@ import numpy as np
 
 from zil import _random, _tables, _validate
 from zil._validate import FloatArray, SchemaError
-from zil.privacy import calibrate as formulas
+from zil.privacy import shifts as formulas
 from zil.privacy.noise import Noise
 from zil.privacy.tradeoff import TradeOff
 from zil.release import label, rows, sampler, schema, streaming, ticks, words

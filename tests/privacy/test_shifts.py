@@ -10,7 +10,7 @@ import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zil.privacy import calibrate
+from zil.privacy import shifts
 from zil.privacy.tradeoff import tradeoff
 
 EPSILONS = (0.1, 0.5, 0.8, 1, 1.5, 2, 3, 5)
@@ -44,7 +44,7 @@ GRID = [t for t in itertools.product(EPSILONS, DELTAS, ZERO_PROBS) if t[2] < t[1
 
 
 @pytest.mark.parametrize(
-    ("shift", "truth"), [(calibrate.limit_shift, limit_delta), (calibrate.laplace_shift, laplace_delta)]
+    ("shift", "truth"), [(shifts.limit_shift, limit_delta), (shifts.laplace_shift, laplace_delta)]
 )
 def test_never_overspends_and_wastes_nothing(shift, truth):
     with mp.workdps(400):
@@ -61,26 +61,26 @@ def test_the_comparison_sees_plain_double_precision():
         over = [
             t
             for t in GRID
-            if limit_delta(t[0], calibrate.limit_shift(*t) / (1 - calibrate.MARGIN) * (1 + 2**-50), t[2]) > mp.mpf(t[1])
+            if limit_delta(t[0], shifts.limit_shift(*t) / (1 - shifts.MARGIN) * (1 + 2**-50), t[2]) > mp.mpf(t[1])
         ]
     assert len(over) > len(GRID) // 2
 
 
 def test_known_values():
-    assert calibrate.limit_shift(0.8, 0.17, 0.05) == pytest.approx(0.502521293054799, rel=1e-14)
-    assert 1 / calibrate.limit_shift(0.1, 0.05, 0.0) == pytest.approx(8.026844796765845, rel=1e-14)
-    assert 1 / calibrate.limit_shift(0.1, 0.05, 0.0) > 8.026844796765845
+    assert shifts.limit_shift(0.8, 0.17, 0.05) == pytest.approx(0.502521293054799, rel=1e-14)
+    assert 1 / shifts.limit_shift(0.1, 0.05, 0.0) == pytest.approx(8.026844796765845, rel=1e-14)
+    assert 1 / shifts.limit_shift(0.1, 0.05, 0.0) > 8.026844796765845
 
 
 def test_advantage():
     with mp.workdps(400):
         for advantage, p in [(0.1, 0.0), (0.1, 0.05), (0.999, 0.1), (1e-12, 0.0), (0.05 + 1e-12, 0.05)]:
-            c = calibrate.advantage_shift(advantage, p)
+            c = shifts.advantage_shift(advantage, p)
             used, wasteful = (p - (1 - mp.mpf(p)) * mp.expm1(-mp.mpf(x) / mp.sqrt(2)) for x in (c, c * (1 + 1e-14)))
             assert used <= mp.mpf(advantage) < wasteful
 
 
-@pytest.mark.parametrize("shift", [calibrate.limit_shift, calibrate.laplace_shift])
+@pytest.mark.parametrize("shift", [shifts.limit_shift, shifts.laplace_shift])
 def test_domains(shift):
     for epsilon in (-1, float("nan"), float("inf"), -1e-300):
         with pytest.raises(ValueError, match=r"epsilon must be in \[0, inf\)"):
@@ -107,8 +107,8 @@ positive = st.floats(1e-6, 1e6)
 )
 def test_scales_keep_the_shift(width, c, unit, scaling):
     width = np.array(width)
-    scale = calibrate.scales(width, c, unit, scaling)
-    reported = calibrate.shift(calibrate.ratios(width, scale), unit)
+    scale = shifts.scales(width, c, unit, scaling)
+    reported = shifts.shift(shifts.ratios(width, scale), unit)
     with mp.workdps(60):
         ratios = [mp.mpf(w) / mp.mpf(s) for w, s in zip(width.tolist(), scale.tolist(), strict=True)]
         used = max(ratios) if unit == "attribute" else mp.sqrt(sum(r**2 for r in ratios))
@@ -120,23 +120,23 @@ def test_scales_keep_the_shift(width, c, unit, scaling):
 
 
 def test_column_of_no_width():
-    assert calibrate.scales(np.array([0.0, 1.0]), 0.5, "attribute", "per-column").tolist() == pytest.approx([2, 2])
-    assert calibrate.scales(np.array([0.0, 1.0]), 0.5, "record", "per-column").tolist() == pytest.approx([2, 2])
+    assert shifts.scales(np.array([0.0, 1.0]), 0.5, "attribute", "per-column").tolist() == pytest.approx([2, 2])
+    assert shifts.scales(np.array([0.0, 1.0]), 0.5, "record", "per-column").tolist() == pytest.approx([2, 2])
 
 
 def test_widths_are_rounded_up():
-    assert calibrate.widths(np.array([[18.0, 90.0], [0.0, 1.0]])).tolist() == [72.0, 1.0]
-    got = calibrate.widths(np.array([[-1e-30, 1.0], [0.1, 0.3]]))
+    assert shifts.widths(np.array([[18.0, 90.0], [0.0, 1.0]])).tolist() == [72.0, 1.0]
+    got = shifts.widths(np.array([[-1e-30, 1.0], [0.1, 0.3]]))
     assert got[0] > 1.0
     with mp.workdps(60):
         assert mp.mpf(float(got[1])) >= mp.mpf(0.3) - mp.mpf(0.1)
     with pytest.raises(ValueError, match="wider than float64"):
-        calibrate.widths(np.array([[-1e308, 1e308]]))
+        shifts.widths(np.array([[-1e308, 1e308]]))
 
 
 def test_scale_out_of_range():
     with pytest.raises(ValueError, match="outside the range of float64"):
-        calibrate.scales(np.array([1e300]), 1e-300, "attribute", "per-column")
+        shifts.scales(np.array([1e300]), 1e-300, "attribute", "per-column")
 
 
 # finite dimensions
@@ -145,7 +145,7 @@ def test_scale_out_of_range():
 @pytest.mark.parametrize(("dim", "epsilon", "delta", "zero_prob"), [(3, 0.5, 0.2, 0.05), (6, 1.0, 0.06, 0.05)])
 def test_exact_shift_by_quadrature(dim, epsilon, delta, zero_prob):
     """The guarantee recomputed from the definition, ``delta(epsilon) = Int exp(t) alpha(t) dt`` from epsilon on."""
-    c = calibrate.exact_shift(dim, epsilon, delta, zero_prob)
+    c = shifts.exact_shift(dim, epsilon, delta, zero_prob)
     edges = [epsilon, max(epsilon, math.sqrt(2) * c), *(epsilon + (dim - 2) * np.array([1.0, 4.0, 12.0]) + 2 * c)]
     nodes, weights = np.polynomial.legendre.leggauss(12)
     inner = 0.0
@@ -166,33 +166,33 @@ def test_exact_shift_lies_between_the_closed_forms(dim):
         (300, 1e-9, 0),
         (20, 1e-6, 0),
     ]:
-        exact = calibrate.exact_shift(dim, epsilon, delta, zero_prob)
-        limit, laplace = (f(epsilon, delta, zero_prob) for f in (calibrate.limit_shift, calibrate.laplace_shift))
+        exact = shifts.exact_shift(dim, epsilon, delta, zero_prob)
+        limit, laplace = (f(epsilon, delta, zero_prob) for f in (shifts.limit_shift, shifts.laplace_shift))
         assert limit <= exact <= laplace * (1 + 1e-15)
-    assert calibrate.exact_shift(dim, 5, 0.01, 0) > 1.01 * calibrate.limit_shift(5, 0.01, 0)
-    assert calibrate.exact_shift(3, 300, 1e-9, 0) > 1e3 * calibrate.limit_shift(300, 1e-9, 0)
-    assert calibrate.exact_shift(5000, 1, 0.1, 0) == calibrate.limit_shift(1, 0.1, 0)
+    assert shifts.exact_shift(dim, 5, 0.01, 0) > 1.01 * shifts.limit_shift(5, 0.01, 0)
+    assert shifts.exact_shift(3, 300, 1e-9, 0) > 1e3 * shifts.limit_shift(300, 1e-9, 0)
+    assert shifts.exact_shift(5000, 1, 0.1, 0) == shifts.limit_shift(1, 0.1, 0)
 
 
 def test_gaussian_target():
     for mu in (1e-6, 0.1, 1.0, 5.0, 30.0):
-        assert tradeoff(1, calibrate.gaussian_shift(mu)).gaussian_mu == pytest.approx(mu, rel=1e-9)
-        assert tradeoff(1, calibrate.gaussian_shift(mu)).gaussian_mu <= mu
-    c = calibrate.exact_gaussian_shift(2, 1.0)
+        assert tradeoff(1, shifts.gaussian_shift(mu)).gaussian_mu == pytest.approx(mu, rel=1e-9)
+        assert tradeoff(1, shifts.gaussian_shift(mu)).gaussian_mu <= mu
+    c = shifts.exact_gaussian_shift(2, 1.0)
     assert tradeoff(2, c).gaussian_mu <= 1.0
     assert tradeoff(2, c * 1.001).gaussian_mu > 1.0
     with pytest.raises(ValueError, match="mu must lie between"):
-        calibrate.exact_gaussian_shift(2, 1e-9)
+        shifts.exact_gaussian_shift(2, 1e-9)
     with pytest.raises(ValueError, match="mu must be in"):
-        calibrate.gaussian_shift(0.0)
+        shifts.gaussian_shift(0.0)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 6, math.inf])
 def test_point_target(dim):
     for alpha, beta, zero_prob in [(0.05, 0.6, 0.05), (0.01, 0.9, 0.0), (0.4, 0.05, 0.2)]:
-        c = calibrate.point_shift(dim, alpha, beta, zero_prob)
+        c = shifts.point_shift(dim, alpha, beta, zero_prob)
         assert tradeoff(dim, c, zero_prob)(alpha) >= beta * (1 - 1e-15)
         assert tradeoff(dim, c * (1 + 1e-9), zero_prob)(alpha) < beta
     for wrong in [(0.5, 0.5, 0.0), (0.0, 0.5, 0.0), (0.5, 0.0, 0.0), (0.5, 0.48, 0.05)]:
         with pytest.raises(ValueError, match="a point needs alpha > 0, beta > 0"):
-            calibrate.point_shift(dim, *wrong)
+            shifts.point_shift(dim, *wrong)
