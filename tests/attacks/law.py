@@ -51,7 +51,7 @@ def marginal_law(sample):
 
 
 def scale(sample):
-    """|z_j| is exponential, so their sum is a gamma variable; rounding moves each by half a tick, and leaves out rows."""
+    """|z_j| is exponential, so their sum is a gamma variable; rounding moves each by half a tick, and omits rows."""
     z = np.abs(sample.noisy())
     if not len(z):
         return False
@@ -65,10 +65,8 @@ def common_w(sample):
     """z_0/z_1 is Cauchy whatever W is, so |z_0| > 3 |z_1| has probability 1 - (2/pi) atan 3; with two W it is 1/4."""
     z = np.abs(sample.noisy())
     count = int((z[:, 0] > 3 * z[:, 1]).sum())
-    p, slack = (
-        1 - 2 / np.pi * np.arctan(3),
-        (4 + z.shape[1]) / sample.scale,
-    )  # |z_0| - 3 |z_1| has a density below sqrt(2/10)
+    p = 1 - 2 / np.pi * np.arctan(3)
+    slack = (4 + z.shape[1]) / sample.scale  # |z_0| - 3 |z_1| has a density below 1
     return min(stats.binom.cdf(count, len(z), p - slack), stats.binom.sf(count - 1, len(z), p + slack)) < LEVEL / 2
 
 

@@ -209,5 +209,5 @@ MUTANTS: dict[str, Mutant] = {
     "zero draw shared by neighbouring rows": Mutant(("rows, radius",), _zero_of_neighbours),
     "zero draw dependent on the value": Mutant(("zero rows by value",), _zero_by_value),
     "zero draw more likely in the middle": Mutant(("zero rows by value",), _zero_in_the_middle),
-    "scale dependent on the value": Mutant(("noise by value",), _scale_by_value),
+    "scale dependent on the value": Mutant(("scale",), _scale_by_value),
 }

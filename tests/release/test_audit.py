@@ -90,6 +90,13 @@ def test_noise_added_in_float64_fails():
     assert "values off the lattice: " in result.summary()
 
 
+def test_false_alarms_are_no_more_than_stated():
+    """100 audits at level 0.2; more than 20 + 6 standard errors fail with probability below 1e-8."""
+    mechanism = MECHANISMS["two columns"]
+    failed = sum(not zil.audit(mechanism, unit="record", n_samples=2000, level=0.2).passed for _ in range(100))
+    assert failed <= 44
+
+
 def test_epsilons_in_any_order():
     mechanism = MECHANISMS["one column"]
     result = zil.audit(mechanism, unit="record", n_samples=20_000, epsilons=[2.0, 0.0, 1.0])

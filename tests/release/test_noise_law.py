@@ -64,7 +64,7 @@ def test_equal_rows_are_bounded(scale):
 @pytest.mark.parametrize("scale", [8.0, 2.0**20])
 @pytest.mark.parametrize("shift", [-6.0, -1.0, 0.0, 2.0, 6.0])
 def test_sums_of_entries(scale, shift):
-    """Chernoff's bound lies above the exact tail (negative binomial), by a factor below 40 within six standard errors."""
+    """Chernoff's bound lies above the exact tail (negative binomial), by less than 40 times."""
     count, q = 10_000, math.exp(-math.sqrt(2) / scale)
     exact = stats.nbinom(count, 1 - q)
     total = round(exact.mean() + shift * exact.std())

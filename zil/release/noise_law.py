@@ -8,7 +8,8 @@ Three facts carry everything (mathematics 1 and 2; derived in docs/audit.md).  (
 ``P(|t_j| >= k) = exp(-a (k - 1/2))``, ``a = sqrt(2)/s_j``; so the binary digits of ``|t_j| - 1`` are independent.
 (2) The direction of z is uniform, and any ``b.z`` is Laplace with scale |b|.  (3) The radius has
 ``P(|z| > r) = S_d(r)`` with ``S_1 = exp(-sqrt(2) r)``, ``S_2 = sqrt(2) r K_1(sqrt(2) r)`` and
-``S_{d+2} = S_d + V_d(r) g_d(r)`` (V_d the volume of the ball, g_d the density), and ``E |z|^p = 2^{p/2} Gamma(1 + p/2) Gamma((d+p)/2)/Gamma(d/2)``.
+``S_{d+2} = S_d + V_d(r) g_d(r)`` (V_d the volume of the ball, g_d the density), and
+``E |z|^p = 2^{p/2} Gamma(1 + p/2) Gamma((d+p)/2)/Gamma(d/2)``.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def beyond(r: Any, dim: int) -> FloatArray:
         for m in range(2 - dim % 2, dim, 2):
             volume = 0.5 * m * math.log(math.pi) - math.lgamma(0.5 * m + 1) + m * np.log(radius)
             result = result + np.where(radius > 0, np.exp(log_density(m, radius, 1) + volume), 0.0)
-    return np.minimum(result, 1.0)
+    return np.asarray(np.minimum(result, 1.0))
 
 
 def radii(shares: FloatArray, dim: int) -> FloatArray:
@@ -78,7 +79,7 @@ def odd_bit(bit: int, scale: Any) -> FloatArray:
 def equal_entries(scale: Any) -> FloatArray:
     """``P(t = t' != 0)`` for two independent entries without their zero draws."""
     a = math.sqrt(2) / np.asarray(scale)
-    return 0.5 * np.exp(-a) * -np.expm1(-a) / (1 + np.exp(-a))
+    return np.asarray(0.5 * np.exp(-a) * -np.expm1(-a) / (1 + np.exp(-a)))
 
 
 def equal_rows(scale: FloatArray) -> float:
