@@ -26,11 +26,11 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]
 
-from attacks import law, naive  # noqa: E402
+from attacks import law, mutants, naive  # noqa: E402
 
 import zil  # noqa: E402
 from zil._core import certified, probe  # noqa: E402
-from zil.release import sampler  # noqa: E402
+from zil.release import noise_audit, sampler  # noqa: E402
 from zil.release.keystream import Key  # noqa: E402
 
 Line = tuple[str, str, str, bool | None]  # figure, bar, measured, held (None: not measured)
@@ -150,16 +150,44 @@ def claimed_curve(draws: int) -> Iterator[Line]:
         result = zil.audit(mechanism, unit=unit, n_samples=draws)
         margin = np.max(result.lower_bounds - result.claimed)
         figure = f"audit, d = {d}, {unit}, {draws:.0e} draws"
-        yield figure, "never above the curve", f"largest lower bound - claimed = {margin:+.1e}", result.passed
+        said = f"largest lower bound - claimed = {margin:+.1e}; {result.questions} questions, "
+        said += f"{len(result.contradictions)} contradictions"
+        yield figure, "never above the curve", said, result.passed
 
 
-def mutants() -> Iterator[Line]:
-    yield pytest_line("mutants killed, certified sampler survives", "all", "tests/attacks/test_mutants.py")
+def questions(setting: mutants.Mutant, model: mutants.Mutant | None, draws: int) -> noise_audit.Findings:
+    mechanism = setting.mechanism()
+    publish = mutants.publish(mechanism, model)
+    arguments = (mechanism._grid, mechanism._in_ticks, mechanism.zero_prob, mechanism.columns, draws)
+    return noise_audit.ask(publish, *arguments, level=5e-7)
+
+
+def killed(draws: int | None) -> Iterator[Line]:
+    """Every mutant under the questions of `zil.audit`; its control is the same program without the defect."""
+    controls: dict[tuple, int] = {}
+    for name, mutant in mutants.MUTANTS.items():
+        count = draws or mutant.draws
+        setting = (mutant.d, mutant.zero_prob, mutant.bits, count)
+        if setting not in controls:
+            controls[setting] = len(questions(mutant, None, count).contradictions)
+        found = questions(mutant, mutant, count).contradictions
+        kinds = [kind for kind in mutant.kinds if any(c.kind == kind for c in found)]
+        said = f"{len(found)} contradictions, by {', '.join(kinds) or 'none expected'}; without it {controls[setting]}"
+        yield f"{name}, {count:.1e} draws", "killed; right one not", said, bool(kinds) and controls[setting] == 0
+    mechanism = zil.Mechanism([(0, 1)] * 2, zero_prob=0.05, scale=1.0)
+    rng = np.random.default_rng()
+    arguments = (mechanism._grid, mechanism._in_ticks, mechanism.zero_prob, mechanism.columns, 20_000)
+    found = noise_audit.ask(lambda x: x + naive.noise(len(x), np.ones(2), 0.05, rng), *arguments, level=5e-7)
+    said = found.contradictions[0] if found.contradictions else "nothing found"
+    yield "noise added in float64 (naive)", "killed", str(said), bool(found.contradictions)
+
     n, d, scale, zero_prob = 3_000_000, 4, 2.0**30, 0.002
     with Key.fresh() as key:
         ticks = sampler.draw_ticks(key, n, [scale] * d, zero_prob)
-    found = law.alarms(ticks, scale, zero_prob)
-    yield "law of the certified sampler, 3e6 rows", "no alarm", ", ".join(sorted(found)) or "no alarm", not found
+        spoilt = mutants.ticks(key.secret, np.zeros((200_000, d)), scale, zero_prob, mutants.MUTANTS["W per entry"])
+    seen, control = law.alarms(ticks, scale, zero_prob), law.alarms(spoilt, scale, zero_prob)
+    said = f"{', '.join(sorted(seen)) or 'no alarm'}; W per entry: {', '.join(sorted(control)) or 'no alarm'}"
+    yield "law of the certified sampler, 3e6 rows", "no alarm; mutant alarms", said, not seen and bool(control)
 
 
 def crashes() -> Iterator[Line]:
@@ -210,7 +238,7 @@ SECTIONS: dict[str, Callable[[bool], Iterator[Line]]] = {
     "bytes": lambda quick: same_bytes(),
     "speed": lambda quick: speed(),
     "curve": lambda quick: claimed_curve(200_000 if quick else 10_000_000),
-    "mutants": lambda quick: mutants(),
+    "mutants": lambda quick: killed(None if quick else 2_000_000),
     "crashes": lambda quick: crashes(),
     "workers": lambda quick: workers(),
     "sanitizers": lambda quick: iter(()) if quick else sanitizers(),
