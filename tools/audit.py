@@ -24,8 +24,10 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools")]
 
+import audit_files  # noqa: E402
+import fuzz_csv  # noqa: E402
 from attacks import law, mutants, naive  # noqa: E402
 
 import zil  # noqa: E402
@@ -232,6 +234,14 @@ def boundary(seconds: int) -> Iterator[Line]:
     yield figure, "0 crashes, 0 canaries", said, done.returncode == 0
 
 
+def fuzzed_files(count: int) -> Iterator[Line]:
+    seen = fuzz_csv.run(count, processes=2)
+    failed = sum(number for what, number in seen.items() if what.startswith("FAILED"))
+    said = f"{failed}; {seen['released']} released, {seen['refused']} refused, "
+    said += f"{seen['whole, released']} and {seen['whole, refused']} with ledger; naive leaks in {seen['naive']}"
+    yield f"damaged CSV files, {count:.0e}: leaks, misreadings", "0; naive some", said, failed == 0 < seen["naive"]
+
+
 SECTIONS: dict[str, Callable[[bool], Iterator[Line]]] = {
     "lattice": lambda quick: off_lattice(10_000_000 if quick else 100_000_000),
     "bound": lambda quick: bound(100_000 if quick else 10_000_000),
@@ -240,6 +250,11 @@ SECTIONS: dict[str, Callable[[bool], Iterator[Line]]] = {
     "curve": lambda quick: claimed_curve(200_000 if quick else 10_000_000),
     "mutants": lambda quick: killed(None if quick else 2_000_000),
     "crashes": lambda quick: crashes(),
+    "fuzz": lambda quick: fuzzed_files(10_000 if quick else 200_000),
+    "ids": lambda quick: audit_files.ids(),
+    "snapshots": lambda quick: audit_files.snapshots(),
+    "permissions": lambda quick: audit_files.permissions(),
+    "links": lambda quick: audit_files.links(),
     "workers": lambda quick: workers(),
     "sanitizers": lambda quick: iter(()) if quick else sanitizers(),
     "boundary": lambda quick: boundary(10 if quick else 60),
