@@ -272,13 +272,13 @@ def main() -> int:
     sections = [SECTIONS[name](given.quick) for name in names]
     failed = missing = 0
     started = time.perf_counter()
-    print(f"{'figure':46} {'bar':24} {'':7} measured", flush=True)
+    print(f"{'figure':58} {'bar':24} {'':7} measured", flush=True)
     for section in sections:
         for figure, bar, measured, held in section:
             mark = {True: "holds", False: "FAILS", None: "-"}[held]
             failed += held is False
             missing += held is None
-            print(f"{figure:46} {bar:24} {mark:7} {measured}", flush=True)
+            print(f"{figure:58} {bar:24} {mark:7} {measured}", flush=True)
     print(f"audit: {failed} failed, {missing} not measured, {time.perf_counter() - started:.0f} s")
     return 1 if failed else 0
 

@@ -1,13 +1,15 @@
 """The audit's lines about files hold, and each of its controls loses."""
 
-import sys
+import importlib.util
 from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
-
-import audit_files
+spec = importlib.util.spec_from_file_location(
+    "audit_files", Path(__file__).resolve().parents[2] / "tools" / "audit_files.py"
+)
+audit_files = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(audit_files)
 
 
 @pytest.mark.parametrize("section", ["permissions", "links"])
