@@ -1,26 +1,15 @@
-"""What a sample of noise in ticks must look like, and the mutants that must not pass for it.
+"""What a sample of noise in ticks must look like: eight tests that share no code with `zil.audit`.
 
-`alarms` names each property of the zero-inflated symmetric Laplace law that a sample contradicts;
-each test has a false-alarm rate of at most 1e-9, for any key.  An audit of (epsilon, delta) alone would
-miss most of the mutants: a scale 0.5 % too small and one W per entry both stay under the claimed curve.
+`alarms` names each property of the zero-inflated symmetric Laplace law that a sample contradicts; each test has a
+false-alarm rate of at most 1e-9, for any key: the tests are exact, or add the most that rounding can do.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import stats
 
-from zil._core import certified
-
 LEVEL = 1e-9
-SIGMAS = 6.5  # two-sided normal tail 8e-11, with room for the slow tails of the averages below
-
-
-def _off(values, expected):
-    """Whether the mean of independent values is farther from its expectation than chance allows."""
-    return abs(values.mean() - expected) > SIGMAS * values.std() / np.sqrt(len(values))
 
 
 class Sample:
@@ -47,26 +36,45 @@ def zeros_not_by_row(sample):
     return stats.binom.sf(lone - 1, n, min(1.0, d / sample.scale)) < LEVEL
 
 
+def _far(cdf, values, rounding):
+    """Kolmogorov's distance beyond Massart's bound (exact for any n) and what rounding to ticks adds to it."""
+    ordered, n = np.sort(values), len(values)
+    places = cdf(ordered)
+    distance = max((np.arange(1, n + 1) / n - places).max(), (places - np.arange(n) / n).max())
+    return distance > np.sqrt(np.log(2 / LEVEL) / (2 * n)) + rounding
+
+
 def marginal_law(sample):
     laplace = stats.laplace(scale=np.sqrt(0.5))
-    return any(stats.kstest(column, laplace.cdf).pvalue < LEVEL for column in sample.noisy(50_000).T)
+    z = sample.noisy(50_000)
+    return any(_far(laplace.cdf, column, (2 + z.shape[1]) / sample.scale) for column in z.T)
 
 
 def scale(sample):
-    """E |z_j| = 1/sqrt 2; averaged over a row first, entries of a row share W."""
-    return _off(np.abs(sample.noisy()).mean(axis=1), np.sqrt(0.5))
+    """|z_j| is exponential, so their sum is a gamma variable; rounding moves each by half a tick, and omits rows."""
+    z = np.abs(sample.noisy())
+    if not len(z):
+        return False
+    sums, slack = z.sum(axis=0) * np.sqrt(2), len(z) / sample.scale
+    tails = np.minimum(stats.gamma.cdf(sums + slack, len(z)), stats.gamma.sf(sums - slack, len(z)))
+    left_out = np.exp(z.size / sample.scale)  # the chance of no zero in any of the rows is at least one over this
+    return tails.min() * left_out < LEVEL / (2 * len(sums))
 
 
 def common_w(sample):
-    """log|z_j| = log(W)/2 + log|n_j| with independent normals n_j: the covariance of two columns is pi^2/24."""
-    logs = np.log(np.abs(sample.noisy(200_000))) + np.euler_gamma + np.log(2) / 2
-    return _off(logs[:, 0] * logs[:, 1], np.pi**2 / 24)
+    """z_0/z_1 is Cauchy whatever W is, so |z_0| > 3 |z_1| has probability 1 - (2/pi) atan 3; with two W it is 1/4."""
+    z = np.abs(sample.noisy())
+    count = int((z[:, 0] > 3 * z[:, 1]).sum())
+    p = 1 - 2 / np.pi * np.arctan(3)
+    slack = (4 + z.shape[1]) / sample.scale  # |z_0| - 3 |z_1| has a density below 1
+    return min(stats.binom.cdf(count, len(z), p - slack), stats.binom.sf(count - 1, len(z), p + slack)) < LEVEL / 2
 
 
 def direction(sample):
+    """Uniform; rounding turns few rows by more than 1e-3 of a turn."""
     z = sample.noisy(50_000)
     turns = np.arctan2(z[:, 1], z[:, 0]) / (2 * np.pi) % 1
-    return stats.kstest(turns, "uniform").pvalue < LEVEL
+    return _far(lambda x: x, turns, 1e-3 + 400 / sample.scale)
 
 
 def low_bits(sample):
@@ -101,55 +109,3 @@ def repeated(*tables):
     """Number of non-zero rows of ticks that occur more than once, in one table or in several."""
     rows = np.concatenate([table[(table != 0).any(axis=1)] for table in tables])
     return len(rows) - len(np.unique(np.ascontiguousarray(rows).view([("", rows.dtype)] * rows.shape[1])))
-
-
-@dataclass(frozen=True)
-class Defect:
-    """One thing done wrong by an implementation of the sampler in plain numpy."""
-
-    root: bool = True
-    w_per_entry: bool = False
-    zero_per_entry: bool = False
-    single: bool = False
-    same_key: bool = False
-    period: int = 0
-
-
-MUTANTS = {
-    "no sqrt of W": Defect(root=False),
-    "W per entry": Defect(w_per_entry=True),
-    "zero draw per entry": Defect(zero_per_entry=True),
-    "float32 noise": Defect(single=True),
-    "key reuse": Defect(same_key=True),
-    "chunk repeat": Defect(period=65_536),
-}
-
-
-def draw(key, n, d, scale, zero_prob, defect=None):
-    """The sampler of docs/certified_sampler.md in numpy, from the same words; ``defect`` spoils one thing.
-
-    Without a defect its rows equal the certified ones but for near ties.
-    """
-    defect = defect or Defect()
-    if defect.same_key:
-        key = bytes(32)
-    width = certified.words_per_row(d)
-    words = np.empty(n * width, np.uint64)
-    certified.stream(key, certified.level_nonce(0), 0, words)
-    words = words.reshape(n, width)
-    if defect.period:
-        words = words[np.arange(n) % defect.period]
-    unit = words / 2.0**64
-    spare = np.random.default_rng().random((2, n, d))  # what a mutant draws beyond the words of the design
-    pairs = np.arange(d) // 2
-    w = -np.log(unit[:, [1]])
-    if defect.w_per_entry:
-        w = -np.log(1 - spare[0])
-    e = -np.log(unit[:, 2 + 2 * pairs])
-    angle = 2 * np.pi * unit[:, 3 + 2 * pairs]
-    normal = np.sqrt(2 * e) * np.where(np.arange(d) % 2, np.sin(angle), np.cos(angle))
-    t = scale * (np.sqrt(w) if defect.root else w) * normal
-    if defect.single:
-        t = t.astype(np.float32).astype(np.float64)
-    zero = spare[1] < zero_prob if defect.zero_per_entry else words[:, [0]] < np.uint64(zero_prob * 2**64)
-    return np.where(zero, 0, np.rint(t)).astype(np.int64)

@@ -26,11 +26,14 @@ def test_the_right_sampler_passes(name, unit):
     slack = 0.02 if name != "whole numbers" else 0.05
     assert result.lower_bounds[0] > result.claimed[0] - slack
     assert "passed" in result.summary()
+    assert result.contradictions == ()
+    assert result.questions > 500
+    assert f"{result.questions} questions about the law of the noise, 0 contradictions" in result.summary()
 
 
 def wrong(kind, mechanism, rng):
-    """A plausible mistake, publishing without a lattice."""
-    scale, zero_prob = mechanism.scale, mechanism.zero_prob
+    """A plausible mistake; "no lattice" makes none but adds the noise in float64."""
+    scale, zero_prob, tick = mechanism.scale, mechanism.zero_prob, mechanism.tick
 
     def publish(values):
         n, d = values.shape
@@ -43,7 +46,9 @@ def wrong(kind, mechanism, rng):
             noise *= 0.9
         if kind == "standard deviation for scale":
             noise /= np.sqrt(2)
-        return values + noise
+        if kind == "no lattice":
+            return values + noise
+        return np.rint((values + noise) / tick) * tick
 
     return publish
 
@@ -67,7 +72,29 @@ def test_a_wrong_sampler_fails(kind, unit):
     result = module.run(mechanism, wrong(kind, mechanism, rng), unit, 500_000, EPSILONS, 1e-6)
     assert not result.passed
     assert "FAILED" in result.summary()
+    assert (result.lower_bounds > result.claimed).any()
+    assert "more can be learnt" in result.summary()
     assert module.run(mechanism, wrong("none", mechanism, rng), unit, 200_000, EPSILONS, 1e-7).passed
+
+
+def test_noise_added_in_float64_fails():
+    """The naive control: its bounds of delta are those of the right law, its values are off the lattice."""
+    mechanism = zil.Mechanism([(0, 1)] * 2, zero_prob=0.05, scale=1.0)
+    result = module.run(
+        mechanism, wrong("no lattice", mechanism, np.random.default_rng()), "record", 10_000, EPSILONS, 1e-6
+    )
+    assert not result.passed
+    assert (result.lower_bounds <= result.claimed).all()
+    assert [c.what for c in result.contradictions] == ["values off the lattice"]
+    assert "the noise does not have the stated law" in result.summary()
+    assert "values off the lattice: " in result.summary()
+
+
+def test_false_alarms_are_no_more_than_stated():
+    """100 audits at level 0.2; more than 20 + 6 standard errors fail with probability below 1e-8."""
+    mechanism = MECHANISMS["two columns"]
+    failed = sum(not zil.audit(mechanism, unit="record", n_samples=2000, level=0.2).passed for _ in range(100))
+    assert failed <= 44
 
 
 def test_epsilons_in_any_order():
