@@ -54,7 +54,7 @@ def numbers(const uint8_t[::1] data, const int64_t[:, :, ::1] spans, long column
     cdef long i, count = 0
     cdef int64_t begin, end, length
     cdef char text[ROOM]
-    cdef char *stopped
+    cdef char *stopped = NULL
     cdef double value
     if not 0 <= column < spans.shape[1] or spans.shape[2] != 2:
         raise ValueError("a column must be one of spans")
