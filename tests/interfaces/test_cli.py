@@ -195,7 +195,7 @@ def test_release_of_some_columns(run, raw, tmp_path):
 def test_release_refuses(run, raw, tmp_path):
     out = tmp_path / "out.csv"
     bad(run("release", tmp_path / "none.csv", out, *BOUNDS, *TARGET), "none.csv")
-    bad(run("release", raw, tmp_path / "out.parquet", *BOUNDS, *TARGET))
+    bad(run("release", raw, tmp_path / "out.xlsx", *BOUNDS, *TARGET), "xlsx")
     bad(run("release", raw, out, "--bounds", "height=0:3", *TARGET), "height")
     bad(run("release", raw, out, "--bounds", "town=0:3", *TARGET), "town")
     bad(run("release", raw, out, *BOUNDS, *TARGET, "--missing", "maybe"), "missing must be one of")
