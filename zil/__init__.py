@@ -7,6 +7,7 @@ from typing import Any
 from zil._build import build_info
 from zil._validate import ConvergenceWarning, PrivacyWarning, SchemaError
 from zil.estimation import losses
+from zil.estimation.check import Check, check
 from zil.estimation.corrected import CorrectedLoss
 from zil.estimation.fit import bootstrap, fit
 from zil.estimation.quantiles import fit_quantiles
@@ -20,10 +21,11 @@ from zil.release.audit import AuditResult, audit
 from zil.release.calibration import calibrate
 from zil.release.mechanism import Mechanism
 from zil.release.published import Release, load
-from zil.release.schema import check
+from zil.release.risk import Risk
 
 __all__ = [
     "AuditResult",
+    "Check",
     "ConvergenceWarning",
     "CorrectedLoss",
     "Fit",
@@ -31,6 +33,7 @@ __all__ = [
     "Noise",
     "PrivacyWarning",
     "Release",
+    "Risk",
     "SchemaError",
     "SimulatedTradeOff",
     "SymmetricLaplace",

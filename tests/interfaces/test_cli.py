@@ -119,6 +119,41 @@ def test_report(run, tmp_path):
     assert "NOT PRIVATE" in good(run("report", path))
 
 
+def test_report_as_a_page(run, tmp_path):
+    path = tmp_path / "out.csv"
+    mechanism().release(np.random.default_rng(0).uniform(18, 90, size=(50, 2))).save(path)
+    released = zil.load(path)
+    for form in ("text", "html"):
+        page = good(run("report", path, "--format", form, "--rows-per-person", 2))
+        assert page == released.report(format=form, rows_per_person=2)
+    bad(run("report", path, "--format", "pdf"), "format must be one of")
+
+
+def test_risk(run):
+    found = json.loads(good(run("risk", *BOUNDS, *TARGET, "--n-rows", 1000, "--rows-per-person", 2, "--json")))
+    assert found == mechanism().risk(1000, rows_per_person=2).to_dict()
+    assert good(run("risk", *BOUNDS, *TARGET)).startswith("VERDICT: ")
+    bad(run("risk", *BOUNDS, *TARGET, "--n-rows", -1), "n_rows")
+
+
+def test_check(run, raw, tmp_path):
+    file = tmp_path / "m.json"
+    file.write_text(good(run(*CALIBRATE, "--json")))
+    assert good(run("check", raw, "--mechanism", file)).startswith("NOT FOR PUBLICATION")
+    found = json.loads(good(run("check", raw, "--mechanism", file, "--keys", "town", "--person", "id", "--json")))
+    assert found["head"] == "NOT FOR PUBLICATION"
+    assert found["found"]["keys"]["columns"] == ["town"]
+    assert found["found"]["persons"]["most_rows"] == 1
+    good(run("release", raw, tmp_path / "out.csv", "--mechanism", file))
+    copy = json.loads(good(run("check", raw, tmp_path / "out.csv", "--mechanism", file, "--json")))
+    assert copy["found"]["simulated_copy"] is False
+    assert json.loads(good(run("check", raw, *BOUNDS, "--json")))["found"]["age"]["missing"] == 0
+    bad(run("check", raw), "give --mechanism")
+    bad(run("check", tmp_path / "none.csv", *BOUNDS), "no such file")
+    (tmp_path / "torn.csv").write_text("a,b\n1\n")
+    bad(run("check", tmp_path / "torn.csv", *BOUNDS), "not a CSV file that can be read")
+
+
 @pytest.fixture
 def raw(tmp_path):
     rng = np.random.default_rng()
@@ -160,7 +195,7 @@ def test_release_of_some_columns(run, raw, tmp_path):
 def test_release_refuses(run, raw, tmp_path):
     out = tmp_path / "out.csv"
     bad(run("release", tmp_path / "none.csv", out, *BOUNDS, *TARGET), "none.csv")
-    bad(run("release", raw, tmp_path / "out.parquet", *BOUNDS, *TARGET))
+    bad(run("release", raw, tmp_path / "out.xlsx", *BOUNDS, *TARGET), "xlsx")
     bad(run("release", raw, out, "--bounds", "height=0:3", *TARGET), "height")
     bad(run("release", raw, out, "--bounds", "town=0:3", *TARGET), "town")
     bad(run("release", raw, out, *BOUNDS, *TARGET, "--missing", "maybe"), "missing must be one of")

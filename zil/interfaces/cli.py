@@ -1,4 +1,4 @@
-"""The command line: ``zil calibrate | release | report | fit | tradeoff | audit | demo | reproduce``.
+"""The command line: ``zil calibrate | risk | check | plan | release | report | fit | tradeoff | audit | demo``, ...
 
 Every command is a thin call of one public function.  Answers go to standard output, as text or,
 with ``--json``, as one JSON object (numbers that are not finite become null); everything else
@@ -365,14 +365,121 @@ def _missing(text: str) -> Any:
 @app.command()
 def report(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A released file, CSV or Parquet.")],
+    form: Annotated[
+        str, typer.Option("--format", help="markdown, text, or html (a page to sign).")
+    ] = "markdown",
+    rows_per_person: Annotated[int | None, typer.Option(help="Most rows of one person.")] = None,
     json_output: Json = False,
 ) -> None:
-    """The privacy label of a released file."""
+    """The privacy label of a released file.
+
+    Example: zil report public.parquet --format html > label.html
+    """
     released = zil.load(file)
     if json_output:
         _print_json(released.metadata)
+        return
+    text = released.report(format=form, rows_per_person=rows_per_person)
+    if form == "markdown":
+        _print_markdown(text)
     else:
-        _print_markdown(released.report())
+        print(text, end="")
+
+
+@app.command()
+def risk(
+    file: MechanismFile = None,
+    bounds: Bounds = None,
+    zero_prob: ZeroProb = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    mu: Mu = None,
+    advantage: Advantage = None,
+    unit: Unit = None,
+    limit: Limit = False,
+    scaling: Scaling = "per-column",
+    scale: Scale = None,
+    resolution: Resolution = None,
+    n_rows: Annotated[int | None, typer.Option(help="Rows to be published.")] = None,
+    rows_per_person: Annotated[int, typer.Option(help="Most rows of one person.")] = 1,
+    json_output: Json = False,
+) -> None:
+    """What the best attacker gets out of a release, and the verdict; it needs no table.
+
+    Example: zil risk --mechanism mechanism.json --n-rows 4000
+    """
+    mechanism = _mechanism(
+        bounds=bounds,
+        zero_prob=zero_prob,
+        epsilon=epsilon,
+        delta=delta,
+        mu=mu,
+        advantage=advantage,
+        unit=unit,
+        limit=limit,
+        scaling=scaling,
+        scale=scale,
+        resolution=resolution,
+        file=file,
+    )
+    found = mechanism.risk(n_rows, rows_per_person=rows_per_person)
+    if json_output:
+        _print_json(found.to_dict())
+    else:
+        print(found.summary())
+
+
+@app.command()
+def check(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The raw table, CSV or Parquet.")],
+    published: Annotated[Path | None, typer.Argument(metavar="[OUT]", help="What was published of it.")] = None,
+    file: MechanismFile = None,
+    bounds: Bounds = None,
+    keys: Annotated[
+        str | None,
+        typer.Option(help="Columns that an outsider may know, comma separated; all that pass through by default."),
+    ] = None,
+    person: Annotated[str | None, typer.Option(help="Column that names the person.")] = None,
+    json_output: Json = False,
+) -> None:
+    """Look at a raw table with the eyes of an attacker. NOT FOR PUBLICATION.
+
+    Example: zil check raw.csv --mechanism mechanism.json --keys region,sex
+    """
+    if (file is None) == (not bounds):
+        raise BadInputError("give --mechanism, or --bounds to count what lies outside them")
+    table = _raw_table(source)
+    if file is None:
+        found = zil.check(table, _read_bounds(bounds))
+    else:
+        copy = None if published is None else zil.load(published)
+        names = None if keys is None else [name.strip() for name in keys.split(",") if name.strip()]
+        found = zil.check(table, _read_mechanism(file), copy, keys=names, person=person)
+    if json_output:
+        _print_json({"head": "NOT FOR PUBLICATION", "found": found})
+    else:
+        print(found.summary())
+
+
+def _raw_table(path: Path) -> Any:
+    """A raw file as a pyarrow table."""
+    from zil import _tables
+    from zil.release import files
+
+    _tables.need_pyarrow()
+    if not path.is_file():
+        raise BadInputError(f"no such file: {path}")
+    if files.file_format(path) == "parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_table(path)
+    import pyarrow as pa
+    import pyarrow.csv
+
+    try:
+        return pyarrow.csv.read_csv(path)
+    except pa.ArrowInvalid:
+        raise BadInputError(f"{path} is not a CSV file that can be read; 'zil release' names the line") from None
 
 
 @app.command()

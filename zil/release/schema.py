@@ -89,24 +89,8 @@ def policy_label(missing: Any) -> Any:
     return dict(missing) if isinstance(missing, Mapping) else missing
 
 
-def check(table: Any, bounds: Any) -> dict[Any, dict[str, int]]:
-    """Count out-of-bounds and missing values by column, for the data holder's eyes only.
-
-    The counts are computed from the data and must not be published; `Mechanism.release` never
-    calls this.
-
-    Parameters
-    ----------
-    table
-        As for `Mechanism.release`.
-    bounds : dict or array-like of shape (d, 2)
-
-    Returns
-    -------
-    dict
-        ``{column: {"out_of_bounds", "below", "above", "missing"}}``; infinite entries count as
-        below or above.
-    """
+def outside(table: Any, bounds: Any) -> dict[Any, dict[str, int]]:
+    """Out-of-bounds and missing values by column, counted: for `zil.check`, never for a release."""
     names, pairs, by_name = read_bounds(bounds)
     located = locate(names, by_name, _tables.column_names(table))
     values = _tables.to_float(table, located, allow_missing=True, allow_infinite=True)
