@@ -192,6 +192,19 @@ def test_release_of_some_columns(run, raw, tmp_path):
     assert out.read_text().splitlines()[0] == "age,income"
 
 
+def test_release_of_a_file_without_names_into_parquet(run, raw, tmp_path):
+    bare, out = tmp_path / "bare.csv", tmp_path / "out.parquet"
+    bare.write_text("\n".join(raw.read_text().splitlines()[1:]) + "\n")
+    names = raw.read_text().splitlines()[0]
+    bad(run("release", bare, out, *BOUNDS, *TARGET), "is it a record")
+    bad(run("release", bare, out, *BOUNDS, *TARGET, "--header", names, "--types", "town"), "column=type")
+    good(run("release", bare, out, *BOUNDS, *TARGET, "--header", names, "--types", "id=text", "--json"))
+    table = zil.load(out).data
+    assert ",".join(table.columns) == names
+    assert len(table) == 500
+    assert set(map(type, table["id"])) == {str}
+
+
 def test_release_refuses(run, raw, tmp_path):
     out = tmp_path / "out.csv"
     bad(run("release", tmp_path / "none.csv", out, *BOUNDS, *TARGET), "none.csv")

@@ -288,7 +288,7 @@ def calibrate(
 @app.command()
 def release(
     source: Annotated[Path, typer.Argument(metavar="IN", help="The raw table, CSV or Parquet.")],
-    destination: Annotated[Path, typer.Argument(metavar="OUT", help="Where to publish it, in the same format.")],
+    destination: Annotated[Path, typer.Argument(metavar="OUT", help="Where to publish it, CSV or Parquet.")],
     file: MechanismFile = None,
     bounds: Bounds = None,
     zero_prob: ZeroProb = None,
@@ -305,6 +305,15 @@ def release(
     ledger: Annotated[Path | None, typer.Option(help="Ledger of what was released; IN.ledger by default.")] = None,
     release_id: Annotated[str | None, typer.Option(help="Name of this release in the ledger.")] = None,
     row_id: Annotated[str | None, typer.Option(help="Column that names the row: none is then released twice.")] = None,
+    header: Annotated[
+        str | None,
+        typer.Option(
+            help="Names of the columns, comma separated, if IN has no line of names; yes if numbers are names."
+        ),
+    ] = None,
+    types: Annotated[
+        str | None, typer.Option(help="CSV to Parquet: column=type, comma separated; text, integer, number, date, ...")
+    ] = None,
     append: Annotated[bool, typer.Option("--append", help="Add rows whose id was never released.")] = False,
     repeat: Annotated[
         bool, typer.Option("--repeat", help="Publish rows once more; the guarantee is composed.")
@@ -343,6 +352,8 @@ def release(
             batch_rows=batch_rows,
             columns=None if columns is None else [name.strip() for name in columns.split(",")],
             row_id=row_id,
+            header=_header(header),
+            types=_types(types),
             append=append,
             repeat=repeat,
             missing=_missing(missing),
@@ -355,6 +366,22 @@ def release(
         _print_markdown(zil.load(destination).report())
 
 
+def _header(text: str | None) -> Any:
+    """``yes`` for a first line that looks like no header and is one, else names."""
+    if text is None or text.strip().lower() == "yes":
+        return None if text is None else True
+    return [name.strip() for name in text.split(",")]
+
+
+def _types(text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    if not all(mark for _, mark, _ in pairs):
+        raise ValueError(f"--types must be column=type pairs, got {text!r}")
+    return {name.strip(): kind.strip() for name, _, kind in pairs}
+
+
 def _missing(text: str) -> Any:
     try:
         return float(text)
@@ -365,9 +392,7 @@ def _missing(text: str) -> Any:
 @app.command()
 def report(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A released file, CSV or Parquet.")],
-    form: Annotated[
-        str, typer.Option("--format", help="markdown, text, or html (a page to sign).")
-    ] = "markdown",
+    form: Annotated[str, typer.Option("--format", help="markdown, text, or html (a page to sign).")] = "markdown",
     rows_per_person: Annotated[int | None, typer.Option(help="Most rows of one person.")] = None,
     json_output: Json = False,
 ) -> None:
