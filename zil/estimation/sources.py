@@ -45,7 +45,7 @@ def read(data: Any, noise: Any = None) -> Any:
         return result
     table = computed(data)
     if noise is None and _is_marked(table):
-        _warn("this table was read from a file that zil published, without what zil says about its noise", "use zil.load")
+        _warn("this table was read from a file that zil published, without what zil says of its noise", "use zil.load")
     return table
 
 

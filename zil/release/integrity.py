@@ -97,7 +97,7 @@ def marked(schema: Any) -> Any:
 
 
 def seal_parquet(sink: Sink, writer: Any, described: dict[str, Any]) -> dict[str, Any]:
-    """Close a ``ParquetWriter`` that writes a `marked` schema to ``sink``; the footer gets the metadata with the digest.
+    """Close a ``ParquetWriter`` that writes a `marked` schema to ``sink``; the footer gets metadata and digest.
 
     Returns
     -------
@@ -172,9 +172,7 @@ def parquet_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
         stored = footer_text(path)
     except SchemaError:
         if facts.is_ours(tail):
-            raise SchemaError(
-                f"{CHANGED}: its footer cannot be read, so its sha256 is not that of the metadata"
-            ) from None
+            raise SchemaError(f"{CHANGED}: its sha256 differs from the metadata") from None
         raise
     if KEY not in stored:
         if is_marked(stored):
