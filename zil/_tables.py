@@ -17,6 +17,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from zil import _travel
 from zil._core import finite
 from zil._validate import FloatArray, SchemaError
 
@@ -233,7 +234,7 @@ def replace(table: Any, columns: Mapping[Any, FloatArray]) -> Any:
     Column order, row order, a pandas index and the dtypes of the other columns stay.  An array
     comes back as float64 as a whole (an array has one dtype); nested lists come back as an
     array.  Free-form attributes (pandas ``attrs``, Arrow key-value metadata) are not copied:
-    nobody has looked at what they hold.
+    nobody has looked at what they hold.  Categories that no row has go too: they may be of rows that were left out.
     """
     resolve(table, list(columns))
     if _is_array(table):
@@ -259,11 +260,7 @@ def replace(table: Any, columns: Mapping[Any, FloatArray]) -> Any:
             native.index = nw.to_native(frame).index
             new[k] = nw.from_native(native, series_only=True)
     result = frame.with_columns(*new)
-    native = nw.to_native(result)
-    if frame.implementation.is_pyarrow():
-        native = native.replace_schema_metadata(None)
-    elif frame.implementation.is_pandas():
-        native.attrs = {}
+    native = _travel.used_categories(nw.to_native(result), frame.implementation)
     if isinstance(nw.from_native(table, eager_only=True, allow_series=True), nw.Series):
         return _back_to_series(native, table)
     return native
@@ -355,7 +352,14 @@ def to_arrow(table: Any) -> Any:
         return pa.table({name: np.ascontiguousarray(columns[:, k]) for k, name in enumerate(names)})
     frame = _frame(table)
     if frame.implementation.is_pandas():
-        return pa.Table.from_pandas(nw.to_native(frame).set_axis(names, axis=1))
+        native = nw.to_native(frame)
+        columns = native.columns
+        if list(columns) != names:
+            native = native.set_axis(names, axis=1).rename_axis(columns.name, axis=1)
+        return _travel.from_pandas(native)
+    if frame.implementation.is_polars() and any(dtype == nw.Object for dtype in frame.schema.values()):
+        name = next(name for name, dtype in frame.schema.items() if dtype == nw.Object)
+        raise SchemaError(f"column {name!r} has dtype Object, which has no Arrow type")
     return frame.to_arrow().rename_columns(names)
 
 
@@ -372,13 +376,13 @@ def from_arrow(arrow: Any, kind: str, names: Sequence[Any] | None = None) -> Any
     try:
         if base == "pandas":
             result = arrow.to_pandas()
-            if names is not None:
+            if names is not None and any(not isinstance(name, str) for name in names):
                 old = {str(name): name for name in names}
+                held = result.columns.name
                 result = result.set_axis([old.get(name, name) for name in result.columns], axis=1)
+                result = result.rename_axis(held, axis=1)
         elif base == "polars":
-            import polars
-
-            result = polars.from_arrow(arrow)
+            result = _travel.to_polars(arrow)
     except ImportError:
         return arrow
     if not single:

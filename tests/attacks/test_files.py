@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import zil
-from zil.release import files, secondread, streaming
+from zil.release import files, integrity, secondread, streaming
 
 M = zil.Mechanism({"a": (0, 1)}, zero_prob=0.0, scale=1.0)
 
@@ -444,13 +444,13 @@ def test_two_ledgers_and_one_destination(tmp_path, monkeypatch, ending):
 
 def tampered(monkeypatch, change):
     """A writer with a fault: what it writes is changed on its way."""
-    real = files.Hashing.write
+    real = integrity.Sink.write
 
     def write(self, data):
         block = bytes(memoryview(data).cast("B"))
         return real(self, change(block)) and len(block)
 
-    monkeypatch.setattr(files.Hashing, "write", write)
+    monkeypatch.setattr(integrity.Sink, "write", write)
 
 
 FAULTS = {

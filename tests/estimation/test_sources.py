@@ -4,6 +4,9 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import zil
@@ -36,11 +39,57 @@ def test_plain_file_is_clean_unless_noise_is_given(frame, tmp_path, ending):
         warnings.simplefilter("always")
         got = zil.fit("squared", path, y="y")
     assert got.params.tolist() == zil.fit("squared", path, y="y", noise=clean).params.tolist()
-    if ending == "csv":  # it may be a release whose metadata was left behind
-        assert "plain.csv.json is missing, so its rows are taken for clean" in str(caught[0].message)
-        assert caught[0].filename == __file__
+    # it may be a release whose metadata was left behind
+    lost = "plain.csv.json is missing" if ending == "csv" else "no zil metadata in plain.parquet"
+    assert lost in str(caught[0].message)
+    assert "so its rows are taken for clean" in str(caught[0].message)
+    assert caught[0].filename == __file__
+    assert len(caught) == 1
+
+
+def resaved_by(tool, source, target):
+    """A published file, read and written by a tool that knows nothing of zil."""
+    if tool == "pandas":
+        pd.read_parquet(source).query("a > 0").to_parquet(target)
+    elif tool == "polars":
+        pl.read_parquet(source).write_parquet(target)
+    elif tool == "pyarrow columns":
+        pq.write_table(pa.table({name: pq.read_table(source).column(name) for name in ("a", "b", "y")}), target)
     else:
-        assert not caught
+        pq.write_table(pq.read_table(source), target)
+
+
+@pytest.mark.parametrize("tool", ["pandas", "polars", "pyarrow", "pyarrow columns"])
+def test_a_published_file_saved_again_is_not_silently_clean(frame, tmp_path, tool):
+    """C57: the metadata are lost, and the slope would be that of noisy data."""
+    released(frame).save(tmp_path / "published.parquet")
+    resaved_by(tool, tmp_path / "published.parquet", tmp_path / "again.parquet")
+    # the mark of zil survives pandas and pyarrow; polars keeps nothing, nor does a table built anew
+    known = "it was published by zil, and another tool" if tool in ("pandas", "pyarrow") else "another tool that saves"
+    with pytest.warns(UserWarning, match=known) as caught:
+        zil.fit("squared", tmp_path / "again.parquet", y="y")
+    assert caught[0].filename == __file__
+    with pytest.raises(zil.SchemaError, match=r"saved (it )?again"):
+        zil.load(tmp_path / "again.parquet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        noise = zil.load(tmp_path / "published.parquet").noise
+        zil.fit("squared", tmp_path / "again.parquet", y="y", noise=noise)
+
+
+@pytest.mark.parametrize("reader", [pd.read_parquet, lambda path: pq.read_table(path).slice(0, 200)])
+def test_a_table_that_another_tool_read_from_a_published_file(frame, tmp_path, reader):
+    released(frame).save(tmp_path / "published.parquet")
+    table = reader(tmp_path / "published.parquet")
+    with pytest.warns(UserWarning, match="from a file that zil published") as caught:
+        zil.fit("squared", table, y="y", x=["a"])
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        zil.fit("squared", table, y="y", x=["a"], noise=zil.load(tmp_path / "published.parquet").noise)
+        zil.fit("squared", zil.load(tmp_path / "published.parquet"), y="y", x=["a"])
+        zil.fit("squared", zil.load(tmp_path / "published.parquet").data, y="y", x=["a"])
+        zil.fit("squared", frame, y="y", x=["a"])
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -56,7 +105,8 @@ def test_list_of_files(frame, tmp_path):
     paths = [tmp_path / f"{k}.parquet" for k in range(3)]
     for k, path in enumerate(paths):
         frame.iloc[100 * k : 100 * (k + 1)].to_parquet(path)
-    got = zil.fit("squared", [str(path) for path in paths], y="y", x=["a", "b"])
+    with pytest.warns(UserWarning, match=r"no zil metadata in 0\.parquet"):
+        got = zil.fit("squared", [str(path) for path in paths], y="y", x=["a", "b"])
     assert got.params == pytest.approx(zil.fit("squared", frame, y="y").params)
     assert got.nobs == 300
     for k, path in enumerate(paths):

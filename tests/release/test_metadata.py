@@ -12,6 +12,7 @@ import yaml
 
 import zil
 from zil.release import metadata as facts
+from zil.release import structure
 
 MECHANISM = zil.calibrate({"a": (0, 1), "b": (0, 10)}, epsilon=1, delta=0.1, zero_prob=0.05, unit="record")
 TABLE = pd.DataFrame({"a": [0.1, 0.2], "b": [1, 2], "t": ["x", "y"]})
@@ -39,7 +40,7 @@ def examples(tmp_path):
 
 
 def test_every_metadata_fits_the_schema(tmp_path):
-    schema = facts.schema()
+    schema = structure.schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     check = jsonschema.Draft202012Validator(schema)
     for meta in examples(tmp_path):
@@ -49,7 +50,7 @@ def test_every_metadata_fits_the_schema(tmp_path):
 
 @pytest.mark.parametrize("word", ["seed", "key", "path", "clipped_rows", "host"])
 def test_the_schema_allows_nothing_else(word):
-    check = jsonschema.Draft202012Validator(facts.schema())
+    check = jsonschema.Draft202012Validator(structure.schema())
     meta = json.loads(facts.dumps(MECHANISM.release(TABLE).metadata))
     with pytest.raises(jsonschema.ValidationError):
         check.validate({**meta, word: 1})
@@ -69,7 +70,7 @@ def test_metadata_is_the_callers_own():
 def test_other_texts_are_refused(text):
     with pytest.raises(zil.SchemaError, match="not the metadata of a zil release"):
         facts.loads(text)
-    newer = {**MECHANISM.release(TABLE).metadata, "format_version": 2}
+    newer = {**MECHANISM.release(TABLE).metadata, "format_version": 3}
     with pytest.raises(zil.SchemaError, match="of a version that can be read"):
         facts.loads(facts.dumps(newer))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from zil import _tables
 from zil._validate import SchemaError
-from zil.release import files
+from zil.release import files, integrity
 from zil.release.published import Release, load
 
 
@@ -27,8 +27,8 @@ def read(data: Any, noise: Any = None) -> Any:
         is.  A file with zil metadata becomes a ``Release``; one without is a plain table (pandas where it is
         installed, else pyarrow), clean unless ``noise=`` says otherwise.
     noise
-        What the caller says about the noise.  None with a CSV file that has no metadata beside it is a warning:
-        a published file that was separated from its metadata looks like clean data.
+        What the caller says about the noise.  None with a file that has no zil metadata is a warning: a published file
+        that was separated from them, or saved again by another tool, looks like clean data.
 
     Raises
     ------
@@ -39,16 +39,43 @@ def read(data: Any, noise: Any = None) -> Any:
     paths = [data] if single else data
     if isinstance(paths, (list, tuple)) and paths and all(isinstance(item, (str, os.PathLike)) for item in paths):
         parts = [_file(path) for path in paths]
-        bare = [path for path in paths if files.file_format(path) == "csv" and not files.sidecar(path).exists()]
-        if bare and noise is None:
-            warnings.warn(
-                f"no metadata beside the CSV file: {files.sidecar(bare[0]).name} is missing, so its rows are taken for "
-                "clean; a published file needs it (noise=zil.Noise(1.0, 0.0) says that the data are clean)",
-                UserWarning,
-                stacklevel=5,  # the caller of zil.fit
-            )
-        return parts[0] if single else _several(parts)
-    return computed(data)
+        result = parts[0] if single else _several(parts)
+        if not isinstance(result, Release) and noise is None:
+            _warn(_bare(paths[0]))
+        return result
+    table = computed(data)
+    if noise is None and _is_marked(table):
+        _warn("this table was read from a file that zil published, without what zil says of its noise", "use zil.load")
+    return table
+
+
+CLEAN = "(noise=zil.Noise(1.0, 0.0) says that the data are clean)"
+
+
+def _warn(what: str, instead: str = "a published file needs it") -> None:
+    warnings.warn(
+        f"{what}, so its rows are taken for clean; {instead} {CLEAN}",
+        UserWarning,
+        stacklevel=6,  # the caller of zil.fit
+    )
+
+
+def _bare(path: str | os.PathLike[str]) -> str:
+    """What a file without zil metadata lacks."""
+    if files.file_format(path) == "csv":
+        return f"no metadata beside the CSV file: {files.sidecar(path).name} is missing"
+    name = os.path.basename(path)
+    if integrity.is_marked(integrity.footer_text(path)):
+        return f"no zil metadata in {name}: it was published by zil, and another tool that saved it again dropped them"
+    return f"no zil metadata in {name} (another tool that saves a published file again drops them)"
+
+
+def _is_marked(table: Any) -> bool:
+    """Whether a table was read by another tool from a file that zil published."""
+    attributes = getattr(table, "attrs", None)
+    if isinstance(attributes, dict) and integrity.KEY.decode("ascii") in attributes:
+        return True
+    return integrity.is_marked(getattr(getattr(table, "schema", None), "metadata", None))
 
 
 def computed(values: Any) -> Any:
@@ -64,7 +91,7 @@ def _file(path: str | os.PathLike[str]) -> Any:
         raise FileNotFoundError(f"no such file: {os.fspath(path)}")
     if kind == "csv" and not files.sidecar(path).exists():
         return _plain(path, kind)
-    if kind == "parquet" and not files.has_metadata(path):
+    if kind == "parquet" and integrity.KEY not in integrity.footer_text(path):
         return _plain(path, kind)
     return load(path)
 

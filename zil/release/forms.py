@@ -7,10 +7,8 @@ fixed size and a CSV file has none, so the size of a batch changes memory and no
 
 from __future__ import annotations
 
-import base64
 import functools
 import io
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,11 +18,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zil import _tables
+from zil import _tables, _travel
 from zil._core import csvtext
 from zil._validate import FloatArray, SchemaError
-from zil.release import csvfile, files, rowids
-from zil.release import metadata as facts
+from zil.release import csvfile, integrity, rowids, stored
 from zil.release.snapshot import Snapshot
 
 GROUP_ROWS = 65_536  # of a Parquet row group
@@ -194,8 +191,10 @@ class ParquetSource:
             raise SchemaError("column names must differ")
         self.located = _located(wanted, self.names, shown=True)
         self.kept = [name for name in self.names if wanted.columns is None or name in wanted.columns]
+        self._passed = [name for name in self.kept if name not in self.located]
         self._read = list(dict.fromkeys([*self.kept, *([wanted.row_id] if wanted.row_id else [])]))
         self._schema = _published_schema(schema, self.kept, self.located, target)
+        self._categories = _travel.Categories()
 
     def _open(self) -> Any:
         import pyarrow as pa
@@ -218,6 +217,8 @@ class ParquetSource:
             if piece is None:
                 return
             table = pa.Table.from_batches([piece])
+            if first:
+                self._categories.see(table.select(self._passed))
             values = _tables.to_float(table, self.located, allow_missing=True, allow_infinite=True)
             ids = None if self._row_id is None else functools.partial(self._ids, table, self._row_id)
             yield Batch(values, ids, table)
@@ -232,10 +233,9 @@ class ParquetSource:
         """Columns that pass through, as Arrow arrays of the published types."""
         import pyarrow as pa
 
+        passed = self._categories.apply(table.select(self._passed))
         try:
-            return {
-                name: table.column(name).cast(schema.field(name).type) for name in self.kept if name not in self.located
-            }
+            return {name: passed.column(name).cast(schema.field(name).type) for name in self._passed}
         except pa.ArrowException:
             raise SchemaError("a column that passes through cannot be written to a CSV file") from None
 
@@ -244,26 +244,16 @@ def _published_schema(schema: Any, kept: list[str], located: list[str], target: 
     """Types of what is published, and nothing else that a schema can carry."""
     import pyarrow as pa
 
-    fields = [
-        pa.field(name, pa.float64()) if name in located else schema.field(name).remove_metadata() for name in kept
-    ]
+    clean = _travel.clean_schema(schema, kept, located)
     if target == "parquet":
-        return pa.schema(fields, metadata=_pandas_part(schema.metadata))
+        return clean
+    fields = list(clean)
     for k, field in enumerate(fields):  # text has no dictionaries, and nothing nested
         if pa.types.is_dictionary(field.type):
             fields[k] = pa.field(field.name, field.type.value_type)
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
             raise SchemaError(f"column {field.name!r} has type {field.type}, which a CSV file cannot hold")
     return pa.schema(fields)
-
-
-def _pandas_part(stored: dict[bytes, bytes] | None) -> dict[bytes, bytes] | None:
-    """Of the key-value metadata only what pandas needs to rebuild its index; free-form attributes go."""
-    if not stored or b"pandas" not in stored:
-        return None
-    told = json.loads(stored[b"pandas"])
-    told.pop("attributes", None)
-    return {b"pandas": json.dumps(told).encode("utf-8")}
 
 
 Source = CsvSource | ParquetSource
@@ -273,7 +263,7 @@ class CsvSink:
     """CSV from CSV: every field that is not noised is copied as it stands."""
 
     def __init__(self, source: CsvSource, handle: IO[bytes]) -> None:
-        self._source, self._sink = source, files.Hashing(handle)
+        self._source, self._sink = source, integrity.Sink(handle)
         self._last = b""
 
     def _put(self, block: bytes) -> None:
@@ -286,7 +276,7 @@ class CsvSink:
             if handle.read(len(self._source.top)) != self._source.top:
                 raise SchemaError("the columns of the file to append to differ from those of the source")
             handle.seek(0)
-            while block := handle.read(files.BLOCK):
+            while block := handle.read(integrity.BLOCK):
                 self._put(block)
 
     def write(self, part: csvfile.Part, published: FloatArray) -> None:
@@ -297,7 +287,7 @@ class CsvSink:
         self._put(csvtext.rewrite(part.data, part.spans, part.ends, self._source.places, published))
 
     def finish(self, described: dict[str, Any]) -> dict[str, Any]:
-        return {**described, **self._sink.digest()}
+        return integrity.seal_csv(self._sink, described)
 
     def close(self) -> None:
         pass
@@ -307,7 +297,7 @@ class _ArrowSink:
     """What the two sinks through Arrow have in common: the batch as a table of the published schema."""
 
     def __init__(self, source: Source, handle: IO[bytes]) -> None:
-        self._source, self._sink = source, files.Hashing(handle)
+        self._source, self._sink = source, integrity.Sink(handle)
         self.schema = source.schema()
 
     def write(self, rest: Any, published: FloatArray) -> None:
@@ -336,7 +326,7 @@ class ArrowCsvSink(_ArrowSink):
             if handle.readline() != top.getvalue():
                 raise SchemaError("the columns of the file to append to differ from those of the source")
             handle.seek(0)
-            while block := handle.read(files.BLOCK):
+            while block := handle.read(integrity.BLOCK):
                 self._sink.write(block)
         self._writer = self._open(self._sink, include_header=False)
 
@@ -354,8 +344,8 @@ class ArrowCsvSink(_ArrowSink):
 
     def finish(self, described: dict[str, Any]) -> dict[str, Any]:
         self.close()
-        stored = base64.b64encode(self.schema.remove_metadata().serialize().to_pybytes()).decode("ascii")
-        return {**described, "arrow_schema": stored, **self._sink.digest()}
+        types = stored.types_text(self.schema.remove_metadata().empty_table())
+        return integrity.seal_csv(self._sink, {**described, "arrow_schema": types})
 
     def close(self) -> None:
         if self._writer is not None:
@@ -370,7 +360,7 @@ class ParquetSink(_ArrowSink):
         import pyarrow.parquet as pq
 
         super().__init__(source, handle)
-        self._writer = pq.ParquetWriter(self._sink, self.schema)
+        self._writer = pq.ParquetWriter(self._sink, integrity.marked(self.schema))
         self._parts: list[Any] = []
         self._rows = 0
         self._finished = False
@@ -403,14 +393,13 @@ class ParquetSink(_ArrowSink):
     def finish(self, described: dict[str, Any]) -> dict[str, Any]:
         if self._rows:
             self._flush(self._rows)
-        result = {**described, **self._sink.digest()}
-        self._writer.add_key_value_metadata({files.KEY: facts.dumps(result)})
         self._finished = True
-        return result
+        return integrity.seal_parquet(self._sink, self._writer, described)
 
     def close(self) -> None:
-        self._sink.muted = not self._finished  # no footer that would make half a file look whole
-        self._writer.close()
+        if not self._finished:
+            self._sink.muted = True  # no footer that would make half a file look whole
+            self._writer.close()
 
 
 Sink = CsvSink | ArrowCsvSink | ParquetSink

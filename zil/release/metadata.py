@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,11 @@ import numpy as np
 from zil._core import probe
 from zil._validate import FloatArray, SchemaError
 from zil.privacy.noise import Noise
+from zil.release import structure
 
 FORMAT = "zil-release"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+READABLE = (1, 2)  # format 1 had a digest of the data alone
 MECHANISM = "zero-inflated symmetric multivariate Laplace (ZIL)"
 UNITS = ("attribute", "record")
 
@@ -93,13 +94,6 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     return result
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema of the metadata, as shipped."""
-    text = resources.files("zil").joinpath("data", "release.schema.json").read_text("utf-8")
-    result: dict[str, Any] = json.loads(text)
-    return result
-
-
 def dumps(metadata: dict[str, Any]) -> str:
     return json.dumps(metadata, indent=2, allow_nan=False, default=_plain)
 
@@ -110,14 +104,43 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"metadata cannot hold {type(value).__name__}")
 
 
+def is_ours(text: bytes) -> bool:
+    """Whether a file beside a table looks like metadata of zil, whole or damaged."""
+    return f'"{FORMAT}"'.encode("ascii") in text
+
+
 def loads(text: str | bytes) -> dict[str, Any]:
-    """Read metadata; SchemaError if it is not what this version writes."""
+    """Read metadata.
+
+    Raises
+    ------
+    SchemaError
+        Not metadata of a version that can be read here, or damaged; no part of the text is shown.
+    """
     try:
-        result = json.loads(text)
-        good = result["format"] == FORMAT and result["format_version"] == FORMAT_VERSION
-        bounds_of(result), noise_of(result), result["private"], result["n_rows"]
-    except (ValueError, TypeError, KeyError):
+        result = json.loads(text, parse_constant=_no_number)
+        good = result["format"] == FORMAT and result["format_version"] in READABLE
+    except (ValueError, TypeError, LookupError, RecursionError):
         good = False
     if not good:
         raise SchemaError("this is not the metadata of a zil release of a version that can be read here")
+    fault = structure.fault(result)
+    if fault is None:
+        fault = _inconsistent(result)
+    if fault is not None:
+        raise SchemaError(f"the zil metadata are damaged: {fault}")
     return dict(result)
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _inconsistent(metadata: dict[str, Any]) -> str | None:
+    """What no schema can say."""
+    columns = metadata["columns"]
+    if len({column["name"] for column in columns}) != len(columns):
+        return "columns: a name occurs more than once"
+    if any(column["lower"] > column["upper"] for column in columns):
+        return "columns: bounds are reversed"
+    return None

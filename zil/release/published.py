@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import base64
+import io
 import os
 from typing import Any
 
 import numpy as np
 
-from zil import _tables, _validate
+from zil import _tables, _travel, _validate
 from zil._validate import FloatArray, SchemaError
 from zil.privacy.doubling import double
 from zil.privacy.noise import Noise
-from zil.release import csvfile, files, registry
+from zil.release import csvfile, equality, files, integrity, registry, stored
 from zil.release import metadata as facts
 from zil.release import risk as judgement
 from zil.release.report import Label
@@ -148,60 +148,116 @@ class Release:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table and its metadata: Parquet (metadata in the footer) or CSV (JSON beside it).
 
+        What is written is read back first: `load` gives a table that equals `data`, or nothing is written.
+
         Parameters
         ----------
         path
             Ends in ``.parquet``, ``.pq`` or ``.csv``; an existing file is replaced in one step.
+
+        Raises
+        ------
+        SchemaError
+            The table cannot be written so that it can be read back: a name that is neither text nor a whole number, a
+            column of a type that the format does not hold (it is named), another number of rows than the metadata say.
+        ValueError
+            Another ending, or a JSON file that is not zil's where the metadata of a CSV file would go.
         """
         kind = files.file_format(path)
-        described = {**self.metadata, "names": _tables.column_names(self.data)}
-        if kind == "csv" and _tables.kind(self.data).startswith("numpy"):
-            _write_array(path, self.data, described)
-            return
-        arrow = _tables.to_arrow(self.data)
-        if kind == "parquet":
-            write_parquet(path, arrow, described)
+        table = _tables.kind(self.data)
+        described = {**self.metadata, "names": self._names(), "table": table}
+        described.pop("arrow_schema", None)
+        sink = integrity.Sink(held := io.BytesIO())
+        if kind == "csv" and table.startswith("numpy"):
+            sink.write(_array_text(self.data, described["names"]))
+            described = integrity.seal_csv(sink, described)
         else:
-            _write_csv(path, arrow, described)
+            arrow = _travel.clean_table(_tables.to_arrow(self.data))
+            described["arrow_schema"] = stored.types_text(arrow)
+            if kind == "csv":
+                sink.write(stored.csv_text(arrow))
+                described = integrity.seal_csv(sink, described)
+            else:
+                described = write_parquet(sink, arrow, described)
+        # the same that `load` does; nobody has seen the file yet
+        wrong = equality.difference(self.data, _table(held.getbuffer(), kind, described), table)
+        if wrong is not None:
+            raise SchemaError(f"{wrong} would not be read back from a {kind} file as it is: change it, or leave it out")
+        _put(path, kind, held.getbuffer(), described)
+
+    def _names(self) -> list[Any]:
+        """Names of all columns as they go to the metadata."""
+        names = _tables.column_names(self.data)
+        for name in names:
+            if isinstance(name, bool) or not isinstance(name, (str, int, np.integer)):
+                raise SchemaError(
+                    f"the column name {name!r} is of type {type(name).__name__}; in a file a name is text or a whole "
+                    "number: rename the column"
+                )
+        if _tables.n_rows(self.data) != self.metadata["n_rows"]:
+            raise SchemaError(
+                f"the table has {_tables.n_rows(self.data)} rows and its metadata say {self.metadata['n_rows']}"
+            )
+        lost = [name for name in self.columns if name not in names]
+        if lost:
+            raise SchemaError(f"the table has no column {lost[0]!r}, which its metadata call noised")
+        nameless = _tables.kind(self.data) == "pandas-1d" and self.data.name is None
+        return [None] if nameless else [name if isinstance(name, str) else int(name) for name in names]
 
 
-def write_parquet(path: str | os.PathLike[str], arrow: Any, described: dict[str, Any]) -> None:
+def write_parquet(sink: integrity.Sink, arrow: Any, described: dict[str, Any]) -> dict[str, Any]:
+    """Write all of a Parquet file; the metadata with the digest are returned."""
     import pyarrow.parquet as pq
 
-    with files.atomic(path) as handle:
-        sink = files.Hashing(handle)
-        with pq.ParquetWriter(sink, arrow.schema) as writer:
+    with integrity.guarded("the table has a type of column that a Parquet file cannot hold"):
+        writer = pq.ParquetWriter(sink, integrity.marked(arrow.schema))
+        try:
             writer.write_table(arrow)
-            # all pages are written now; what follows is the footer, which holds the digest
-            writer.add_key_value_metadata({files.KEY: facts.dumps({**described, **sink.digest()})})
+        except BaseException:
+            sink.muted = True
+            writer.close()
+            raise
+        return integrity.seal_parquet(sink, writer, described)
 
 
-def _write_array(path: str | os.PathLike[str], data: Any, described: dict[str, Any]) -> None:
+def _array_text(data: Any, names: list[Any]) -> bytes:
     """A numpy table as CSV, which needs no other library; shortest digits that give the same float64."""
-    lines = [",".join(map(str, described["names"]))]
-    lines += [",".join(map(repr, row)) for row in np.asarray(data).reshape(len(data), -1).tolist()]
-    with files.atomic(path) as handle:
-        sink = files.Hashing(handle)
-        sink.write("\n".join([*lines, ""]).encode("utf-8"))
-        with files.atomic(files.sidecar(path)) as beside:
-            beside.write(facts.dumps({**described, **sink.digest()}).encode("utf-8"))
+    lines = [",".join(map(str, names))]
+    lines += [",".join(map(repr, row)) for row in np.asarray(data, np.float64).reshape(len(data), -1).tolist()]
+    return "\n".join([*lines, ""]).encode("utf-8")
 
 
-def _write_csv(path: str | os.PathLike[str], arrow: Any, described: dict[str, Any]) -> None:
-    import pyarrow.csv
-
-    with files.atomic(path) as handle:
-        sink = files.Hashing(handle)
-        pyarrow.csv.write_csv(arrow, sink)
-        # the types of the columns are lost in a CSV file; they are part of the schema, not of the data
-        types = base64.b64encode(arrow.schema.serialize().to_pybytes()).decode("ascii")
-        text = facts.dumps({**described, "arrow_schema": types, **sink.digest()})
-        with files.atomic(files.sidecar(path)) as beside:
-            beside.write(text.encode("utf-8"))
+def _put(path: str | os.PathLike[str], kind: str, content: memoryview, described: dict[str, Any]) -> None:
+    """Give a complete file its name; if that fails, all is as it was."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{os.fspath(path)} is a folder")
+    if kind == "parquet":
+        with files.atomic(path) as handle:
+            handle.write(content)
+        return
+    beside = files.sidecar(path)
+    old = beside.read_bytes() if beside.exists() else None
+    if old is not None and not facts.is_ours(old):
+        raise ValueError(f"{beside.name} is not of zil and would be overwritten by the metadata: choose another name")
+    try:
+        with files.atomic(path) as handle:
+            handle.write(content)
+            with files.atomic(beside) as side:
+                side.write(facts.dumps(described).encode("utf-8"))
+    except BaseException:
+        if old is None:
+            beside.unlink(missing_ok=True)
+        elif beside.read_bytes() != old:
+            with files.atomic(beside) as side:
+                side.write(old)
+        raise
 
 
 def load(path: str | os.PathLike[str]) -> Release:
     """Read what `Release.save` or `Mechanism.release_file` wrote, and verify its digest.
+
+    The digest covers table and metadata.  It notices damage and careless changes, and is no authentication: who changes
+    a file on purpose can write a new digest.
 
     Parameters
     ----------
@@ -216,67 +272,60 @@ def load(path: str | os.PathLike[str]) -> Release:
     Raises
     ------
     SchemaError
-        No zil metadata, or the file was changed after it was released.
+        No zil metadata (the message says what is missing), or the file was changed or damaged after it was written.
     """
-    if files.file_format(path) == "parquet":
-        described, arrow = _read_parquet(path)
+    kind = files.file_format(path)
+    if kind == "parquet":
+        _tables.need_pyarrow()
+        described = integrity.parquet_metadata(path)
     else:
-        described = _read_sidecar(path)
-        if str(described.get("table")).startswith("numpy") and "arrow_schema" not in described:
-            described.pop("names", None)
-            return Release(_read_array(path, described["table"]), described)
-        arrow = _read_csv(path, described)
-    names = described.pop("names", None)
-    return Release(_tables.from_arrow(arrow, described.get("table") or "pandas", names), described)
+        described = integrity.csv_metadata(path, files.sidecar(path))
+    with open(path, "rb") as handle:
+        table = _table(handle.read(), kind, described)
+    kept = {key: value for key, value in described.items() if key not in ("names", "arrow_schema")}
+    return Release(table, kept)
 
 
-def _read_parquet(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Any]:
-    _tables.need_pyarrow()
+def _table(content: Any, kind: str, described: dict[str, Any]) -> Any:
+    """The table in the bytes of a published file."""
+    table = described.get("table") or "pandas"
+    types = described.get("arrow_schema")
+    result: Any
+    if kind == "csv" and table.startswith("numpy") and types is None:
+        with integrity.guarded(stored.DAMAGED):
+            result = _read_array(content, table)
+        count, names = len(result), list(range(result.shape[1] if result.ndim == 2 else 1))
+    else:
+        _tables.need_pyarrow()
+        model = None if types is None else stored.read_types(types)
+        numbers = [str(column["name"]) for column in described["columns"]]
+        arrow = _read_parquet(content, model) if kind == "parquet" else stored.read_csv(content, model, numbers)
+        count, names = len(arrow), arrow.column_names
+        with integrity.guarded(stored.DAMAGED):
+            result = _tables.from_arrow(arrow, table, described.get("names"))
+    if count != described["n_rows"]:
+        raise SchemaError(f"{integrity.CHANGED}: it has {count} rows and its metadata say {described['n_rows']}")
+    noised = {str(column["name"]) for column in described["columns"]}
+    if not (table.endswith("1d") or noised <= set(map(str, names))):
+        raise SchemaError(f"{integrity.CHANGED}: a noised column is missing")
+    return result
+
+
+def _read_parquet(content: Any, model: Any) -> Any:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    described = files.footer(path)
-    files.verify(path, described, whole=False)
-    with open(path, "rb") as handle:
-        arrow = pq.read_table(handle)
-    kept = {k: v for k, v in (arrow.schema.metadata or {}).items() if k != files.KEY}
-    return described, arrow.replace_schema_metadata(kept or None)
+    with integrity.guarded(stored.DAMAGED):
+        arrow = pq.read_table(pa.BufferReader(pa.py_buffer(content)))
+        part = {k: v for k, v in (arrow.schema.metadata or {}).items() if k == _travel.PANDAS}
+        arrow = arrow.replace_schema_metadata(part or None)
+    return arrow if model is None else stored.restored(arrow, model)
 
 
-def _read_sidecar(path: str | os.PathLike[str]) -> dict[str, Any]:
-    beside = files.sidecar(path)
-    if not beside.exists():
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"no such file: {os.fspath(path)}")
-        raise SchemaError(f"no metadata beside the CSV file: {beside.name} is missing")
-    described = facts.loads(beside.read_bytes())
-    files.verify(path, described, whole=True)
-    return described
-
-
-def _read_array(path: str | os.PathLike[str], kind: str) -> FloatArray:
-    with open(path, "rb") as handle:
+def _read_array(content: Any, kind: str) -> FloatArray:
+    with io.BytesIO(content) as handle:
         reader = csvfile.Reader(handle, header=True)
         columns = range(reader.width)
         parts = [np.column_stack([p.numbers(k, reader.names[k]) for k in columns]) for p in reader.batches(ROWS)]
     table = np.concatenate(parts) if parts else np.empty((0, reader.width))
     return table[:, 0] if kind == "numpy-1d" else table
-
-
-def _read_csv(path: str | os.PathLike[str], described: dict[str, Any]) -> Any:
-    _tables.need_pyarrow()
-    import pyarrow as pa
-    import pyarrow.csv
-
-    types = described.pop("arrow_schema", None)
-    schema = None
-    plain = {str(column["name"]): pa.float64() for column in described["columns"]}
-    if types is not None:
-        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(types)))
-        plain = {f.name: f.type for f in schema if not pa.types.is_dictionary(f.type)}
-    options = pyarrow.csv.ConvertOptions(
-        column_types=plain, strings_can_be_null=schema is not None, quoted_strings_can_be_null=False
-    )
-    arrow = pyarrow.csv.read_csv(path, convert_options=options)
-    if schema is not None:
-        arrow = arrow.cast(schema)
-    return arrow
