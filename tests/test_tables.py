@@ -270,3 +270,19 @@ def test_same_rows():
         _tables.same_rows(left, pd.Series([1.0, 2.0], index=[1, 0]))
     with pytest.raises(SchemaError, match="2 and 3 rows"):
         _tables.same_rows(left, np.zeros(3))
+
+
+def test_a_long_double_beyond_float64_is_infinite_without_a_warning():
+    """The warning came only if such a cell was there, and so told something about it."""
+    table = np.array([[np.longdouble("1e400")], [np.longdouble(0.5)]])
+    if np.isinf(table[0, 0]):
+        return  # here a long double is a double
+    with pytest.raises(SchemaError, match="column 0 has infinite entries"):
+        _tables.to_float(table)
+    assert _tables.to_float(table, allow_infinite=True).tolist() == [[np.inf], [0.5]]
+
+
+def test_whole_numbers_beyond_doubles_are_rounded():
+    """pyarrow's own refusal names the cell."""
+    table = pa.table({"a": pa.array([2**53 + 1, 1]), "b": pa.array([2**64 - 1, 1], pa.uint64())})
+    assert _tables.to_float(table).tolist() == [[2.0**53, 2.0**64], [1.0, 1.0]]

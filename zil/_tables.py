@@ -182,7 +182,8 @@ def _array_to_float(
     columns = array.reshape(-1, 1) if array.ndim == 1 else array
     if wanted != list(range(columns.shape[1])):
         columns = columns[:, wanted]
-    out: FloatArray = np.ascontiguousarray(np.ma.getdata(columns), dtype=np.float64)
+    with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinite, and is met as such
+        out: FloatArray = np.ascontiguousarray(np.ma.getdata(columns), dtype=np.float64)
     mask = np.ma.getmaskarray(columns) if isinstance(columns, np.ma.MaskedArray) and columns.mask.any() else None
     if mask is not None:
         out = np.where(mask, np.nan, out)

@@ -130,7 +130,8 @@ def float_array(name: str, values: Any, ndim: int | tuple[int, ...] | None = Non
     Integers beyond 2**53 lose digits as in any float64 table.
     """
     raw = numeric_array(name, values, ndim)
-    return np.asarray(raw, dtype=np.float64, order="C")  # unlike ascontiguousarray, it leaves a scalar a scalar
+    with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinite
+        return np.asarray(raw, dtype=np.float64, order="C")  # unlike ascontiguousarray, it leaves a scalar a scalar
 
 
 def finite_array(name: str, values: Any, ndim: int | tuple[int, ...] | None = None) -> FloatArray:
