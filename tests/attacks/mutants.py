@@ -191,6 +191,7 @@ MUTANTS: dict[str, Mutant] = {
     "scale x 0.995": Mutant(("scale",), factor=0.995, zero_prob=0.002, draws=2_000_000),
     "zero_prob + 0.0005": Mutant(("zero rows",), more_zeros=0.0005, zero_prob=0.002, draws=2_000_000),
     "float32 noise": Mutant(("digits",), ticks=_short, bits=30),
+    "float32 noise, 2^20 ticks per scale": Mutant(("digits",), ticks=_short),  # ties of half a tick go to even
     "key reuse": Mutant(("equal noise of rows",), same_key=True),
     "chunk repeat": Mutant(("repeated rows",), words=lambda words: words[np.arange(len(words)) % 65_536]),
     "chunk repeat, odd length": Mutant(("repeated rows",), words=lambda words: words[np.arange(len(words)) % 99_991]),
