@@ -188,9 +188,10 @@ MUTANTS: dict[str, Mutant] = {
     "W per pair of columns, d = 6": Mutant(("radius",), _w_per_pair_of_columns, d=6),
     "W of its own for one of six columns": Mutant(("columns",), _own_w_of_one_column, d=6),
     "zero draw per entry": Mutant(("zero rows",), _zero_per_entry),
-    "scale x 0.995": Mutant(("scale",), factor=0.995, zero_prob=0.002, draws=2_000_000),
+    "scale x 0.995": Mutant(("scale",), factor=0.995, zero_prob=0.002, draws=4_000_000),
     "zero_prob + 0.0005": Mutant(("zero rows",), more_zeros=0.0005, zero_prob=0.002, draws=2_000_000),
     "float32 noise": Mutant(("digits",), ticks=_short, bits=30),
+    "float32 noise, 2^20 ticks per scale": Mutant(("digits",), ticks=_short),  # ties of half a tick go to even
     "key reuse": Mutant(("equal noise of rows",), same_key=True),
     "chunk repeat": Mutant(("repeated rows",), words=lambda words: words[np.arange(len(words)) % 65_536]),
     "chunk repeat, odd length": Mutant(("repeated rows",), words=lambda words: words[np.arange(len(words)) % 99_991]),

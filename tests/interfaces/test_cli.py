@@ -279,6 +279,8 @@ def test_audit(run, tmp_path, monkeypatch):
     arguments = ["audit", "--mechanism", file, "--unit", "record", "--n-samples", 20_000]
     facts = json.loads(good(run(*arguments, "--json")))
     assert facts["passed"] is True
+    assert facts["contradictions"] == []
+    assert facts["questions"] > 500
     assert facts["claimed"] == mechanism().delta(np.array(facts["epsilons"]), "record").tolist()
     assert "passed" in good(run(*arguments))
     bad(run("audit", "--mechanism", file), "--unit")

@@ -592,8 +592,9 @@ def audit(
     with _working("auditing"):
         result = zil.audit(mechanism, unit=unit, n_samples=n_samples, level=level, n_threads=threads)
     if json_output:
-        names = ("epsilons", "lower_bounds", "claimed", "unit", "n_samples", "level", "passed")
-        _print_json({name: getattr(result, name) for name in names})
+        names = ("epsilons", "lower_bounds", "claimed", "unit", "n_samples", "level", "passed", "questions")
+        told = {"contradictions": [str(contradiction) for contradiction in result.contradictions]}
+        _print_json({name: getattr(result, name) for name in names} | told)
     else:
         _print_markdown(result.summary())
     return 0 if result.passed else 1
