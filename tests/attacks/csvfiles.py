@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import zil
-from zil.release import csvfile, files, forms, rows
+from zil.release import csvfile, files, forms, integrity, rows
 from zil.release.keystream import Key
 
 PROTECTED = ("a", "b")
@@ -313,7 +313,7 @@ def whole(data: bytes, cells: list[int], folder: Path, ending: str = "csv") -> s
         else:
             import pyarrow.parquet as pq
 
-            text = repr(pq.read_table(target).to_pylist()).encode() + repr(files.footer(target)).encode()
+            text = repr(pq.read_table(target).to_pylist()).encode() + repr(integrity.footer_text(target)).encode()
         look_for(tokens(records, names), cells, text, expected, places)
     for path in [*public.iterdir(), folder / "book", Path(f"{folder / 'book'}-journal")]:
         path.unlink(missing_ok=True)
