@@ -361,7 +361,10 @@ def to_arrow(table: Any) -> Any:
     if frame.implementation.is_polars() and any(dtype == nw.Object for dtype in frame.schema.values()):
         name = next(name for name, dtype in frame.schema.items() if dtype == nw.Object)
         raise SchemaError(f"column {name!r} has dtype Object, which has no Arrow type")
-    return frame.to_arrow().rename_columns(names)
+    try:
+        return frame.to_arrow().rename_columns(names)
+    except pa.ArrowException:
+        raise SchemaError("the table has a column of a dtype that has no Arrow type") from None
 
 
 def from_arrow(arrow: Any, kind: str, names: Sequence[Any] | None = None) -> Any:
@@ -389,5 +392,5 @@ def from_arrow(arrow: Any, kind: str, names: Sequence[Any] | None = None) -> Any
     if not single:
         return result
     if base == "pandas":
-        return result.iloc[:, 0]
+        return result.iloc[:, 0].rename(None) if names == [None] else result.iloc[:, 0]
     return result.to_series() if base == "polars" else result.column(0)

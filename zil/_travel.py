@@ -279,6 +279,9 @@ def from_pandas(native: Any) -> Any:
     """A pandas frame as Arrow table; what has no Arrow type is named, and none of its entries."""
     import pyarrow as pa
 
+    for name in native.index.names:
+        if not (name is None or isinstance(name, str)):
+            raise SchemaError(f"the index name {name!r} is of type {type(name).__name__}; in a file a name is text")
     try:
         return pa.Table.from_pandas(native)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
@@ -300,6 +303,7 @@ def to_polars(arrow: Any) -> Any:
     import pyarrow as pa
 
     result: Any = polars.from_arrow(arrow)
+    result.columns = arrow.column_names  # polars gives a column without a name one
     for name, column in zip(arrow.column_names, arrow.columns, strict=True):
         if pa.types.is_dictionary(column.type) and column.type.ordered and column.num_chunks:
             entries = column.unify_dictionaries().chunk(0).dictionary.to_pylist()

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import zil
 from zil.release import metadata as facts
@@ -16,6 +18,8 @@ from zil.release import structure
 
 MECHANISM = zil.calibrate({"a": (0, 1), "b": (0, 10)}, epsilon=1, delta=0.1, zero_prob=0.05, unit="record")
 TABLE = pd.DataFrame({"a": [0.1, 0.2], "b": [1, 2], "t": ["x", "y"]})
+
+MECHANISM_RELEASE = MECHANISM.release(TABLE)
 
 
 def examples(tmp_path):
@@ -95,6 +99,21 @@ def test_registry_entry(tmp_path):
     both = stated(zil.Release(None, twice).registry_entry())
     assert both["epsilon"] == 1.0
     assert both["delta"] > 0.1
+
+
+SPECIAL = [
+    "a\x85b", "a\u2028b\u2029", "\ufeff", "\x00\x07\x1b\x7f\x9f", "\U0001f600 \\ud83d", "a: b # c", "- x", "'\"\\\n\t\r",
+    "%x", "@x", "`x", "!!python/object:x", "&a *a", "null", "yes", "1e3", "~", "", " ", "\ufffe\uffff", "{[}]",
+]  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
+def test_registry_texts_are_read_back_equal(text):
+    for part in (text, *SPECIAL):
+        entry = yaml.safe_load(MECHANISM_RELEASE.registry_entry(name=part, description=part))
+        assert entry["deployment"]["basic"]["name"] == part
+        assert entry["deployment"]["basic"]["description"] == part
 
 
 FILLED = {

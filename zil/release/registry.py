@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,10 @@ CHOICES = {
     "sector": ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
     "model": ("Central", "Local"),
 }
+
+
+# a pair of surrogates; a backslash that is itself escaped is passed over
+_ESCAPED = re.compile(r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 
 
 def _yaml(value: Any, indent: int = 0) -> str:
@@ -41,7 +46,14 @@ def _yaml(value: Any, indent: int = 0) -> str:
     if isinstance(value, float):
         text = repr(value)
         return text.replace("e", ".0e") if "e" in text and "." not in text else text
-    return json.dumps(value, ensure_ascii=False)
+    # ASCII alone: some characters that JSON leaves as they are end a line in YAML (U+0085, U+2028), or are not allowed
+    return _ESCAPED.sub(_one_escape, json.dumps(value))
+
+
+def _one_escape(pair: re.Match[str]) -> str:
+    """A character beyond U+FFFF, which JSON writes as two and YAML as one."""
+    text = pair.group()
+    return f"\\U{ord(json.loads(chr(34) + text + chr(34))):08x}" if text.startswith("\\u") else text
 
 
 def _stated(metadata: dict[str, Any]) -> tuple[str, float, float]:

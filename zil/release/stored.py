@@ -67,12 +67,11 @@ def _text_type(kind: Any, name: str) -> Any:
         return _text_type(kind.value_type, name)
     if types.is_duration(kind):
         return pa.int64()
-    if types.is_nested(kind) or types.is_run_end_encoded(kind):
+    binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    if binary or types.is_binary_view(kind) or types.is_nested(kind) or types.is_run_end_encoded(kind):
         raise SchemaError(f"column {name!r} has type {kind}, which a CSV file cannot hold: save it as Parquet")
     if types.is_string_view(kind) or types.is_large_string(kind):
         return pa.string()
-    if types.is_binary_view(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
-        return pa.binary()
     return pa.type_for_alias(WIDER[str(kind)]) if str(kind) in WIDER else kind
 
 
@@ -209,7 +208,7 @@ def _typed(column: Any, model: Any) -> Any:
     kind = model.type
     if pa.types.is_dictionary(kind):
         entries = model.chunk(0).dictionary if model.num_chunks else pc.unique(column).drop_null()
-        plain = _storage(column).cast(_text_type(kind, "")).cast(kind.value_type)
+        plain = _storage(column).cast(kind.value_type)
         places = pc.index_in(plain, value_set=entries.cast(kind.value_type)).combine_chunks()
         if places.null_count != plain.null_count:
             raise SchemaError(f"{DAMAGED}: an entry is none of its categories")
