@@ -5,6 +5,9 @@
     python3 tools/do.py test [...]      the whole test suite; further arguments go to pytest
     python3 tools/do.py lint            ruff, cython-lint, mypy, stubtest, build warnings, layers
     python3 tools/do.py bench [...]     every benchmark on one thread, ratios beside their goals
+                                        (--large: the sizes that the goals are stated for)
+    python3 tools/do.py bench --compare REVISION [...]
+                                        public calls of another commit and of the tree, in turn
     python3 tools/do.py audit [--quick] the figures that a trusted release must hold, measured now
 
 It needs Python >= 3.11 and a C compiler, nothing else: it makes ``.venv`` beside the sources,
@@ -161,9 +164,30 @@ def test(more: list[str]) -> int:
 
 def bench(more: list[str]) -> int:
     install("bench")
+    if "--compare" in more:
+        return compare(more)
+    if not any((ROOT / word.split("::")[0]).exists() for word in more):
+        more = ["benchmarks", *more]
     single = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "POLARS", "RAYON")}
     single["POLARS_MAX_THREADS"] = "1"
-    return run([python(), "-m", "pytest", *(more or ["benchmarks"])], **single)
+    return run([python(), "-m", "pytest", *more], **single)
+
+
+def compare(more: list[str]) -> int:
+    """Install another revision beside this tree, outside of it, and time public calls of both in turn."""
+    at = more.index("--compare")
+    if at + 1 == len(more):
+        stop("bench --compare needs a revision, e.g. `bench --compare main`")
+    revision, rest = more[at + 1], more[:at] + more[at + 2 :]
+    with tempfile.TemporaryDirectory(prefix="zil-base-") as folder:
+        tree, site = str(Path(folder) / "tree"), str(Path(folder) / "site")
+        must(["git", "worktree", "add", "--quiet", "--detach", tree, revision], f"checking out {revision}")
+        try:
+            pip = [python(), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+            must([*pip, "--no-deps", "--no-build-isolation", "--target", site, tree], f"building {revision}")
+            return run([python(), "benchmarks/compare.py", "--base", site, *rest])
+        finally:
+            run(["git", "worktree", "remove", "--force", tree])
 
 
 def cython_messages() -> int:

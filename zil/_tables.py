@@ -22,6 +22,7 @@ from zil._core import finite
 from zil._validate import FloatArray, SchemaError
 
 Name = Hashable
+TURN_ROWS = 1 << 13  # rows of a few columns stay in cache between the columns
 
 
 def _is_array(table: Any) -> bool:
@@ -163,12 +164,23 @@ def to_float(
         result = _array_to_float(array, wanted, what, allow_missing, allow_infinite, look)
         return result.copy() if copy and np.may_share_memory(result, array) else result
     frame = _frame(table)
-    out = np.empty((len(frame), len(wanted)))
-    for k, name in enumerate(wanted):
+    columns = []
+    for name in wanted:
         values, missing = _series_to_float(frame.get_column(name), name, what)
-        out[:, k] = values
         _check_entries(values, missing, name, what, allow_missing, allow_infinite)
+        columns.append(values)
+    out = np.empty((len(frame), len(wanted)))
+    _turn(columns, [out[:, k] for k in range(len(wanted))])
     return out
+
+
+def _turn(sources: Sequence[Any], targets: Sequence[Any]) -> None:
+    """Copy columns to columns a block of rows at a time: whole columns of a row-major table, one after the other,
+    would go through memory once for each of them (measured, 1e6 rows of 6: 13 ms for 4)."""
+    for start in range(0, len(targets[0]) if targets else 0, TURN_ROWS):
+        rows = slice(start, start + TURN_ROWS)
+        for source, target in zip(sources, targets, strict=True):
+            target[rows] = source[rows]
 
 
 def _array_to_float(
@@ -199,6 +211,9 @@ def _array_to_float(
 
 def _series_to_float(series: nw.Series[Any], name: Any, what: str) -> tuple[Any, bool]:
     """Values as something numpy assigns to a float64 column, and whether entries are missing."""
+    native = series.to_native()
+    if isinstance(getattr(native, "dtype", None), np.dtype) and native.dtype.kind in "fiub":
+        return native.to_numpy(), False  # a view; nan is seen by who looks at the entries
     dtype = series.dtype
     missing = series.null_count() > 0
     if dtype.is_numeric() or dtype == nw.Boolean:
@@ -212,7 +227,6 @@ def _series_to_float(series: nw.Series[Any], name: Any, what: str) -> tuple[Any,
         values = series.to_numpy()
         if values.dtype.kind in "fiub":
             return values, missing
-    native = series.to_native()
     raise TypeError(f"{what} {name!r} has dtype {getattr(native, 'dtype', None) or native.type}; it must be numeric")
 
 
@@ -229,13 +243,14 @@ def _check_entries(
         raise SchemaError(f"{what} {name!r} has infinite entries")
 
 
-def replace(table: Any, columns: Mapping[Any, FloatArray]) -> Any:
+def replace(table: Any, columns: Mapping[Any, FloatArray], *, keep: bool = False) -> Any:
     """A new table of the same kind with some columns replaced by float64 arrays of shape ``(n,)``.
 
     Column order, row order, a pandas index and the dtypes of the other columns stay.  An array
     comes back as float64 as a whole (an array has one dtype); nested lists come back as an
     array.  Free-form attributes (pandas ``attrs``, Arrow key-value metadata) are not copied:
     nobody has looked at what they hold.  Categories that no row has go too: they may be of rows that were left out.
+    With ``keep`` the result may hold the new arrays themselves.
     """
     resolve(table, list(columns))
     if _is_array(table):
@@ -251,15 +266,17 @@ def replace(table: Any, columns: Mapping[Any, FloatArray]) -> Any:
             view[:, name] = values
         return out
     frame = _frame(table)
-    new = [
-        nw.new_series(name, np.ascontiguousarray(values, dtype=np.float64), nw.Float64, backend=frame.implementation)
-        for name, values in columns.items()
-    ]
-    if frame.implementation.is_pandas():
-        for k, series in enumerate(new):  # the same rows in the same order: the index is that of the table
-            native = series.to_native()
-            native.index = nw.to_native(frame).index
-            new[k] = nw.from_native(native, series_only=True)
+    arrays = {name: np.ascontiguousarray(values, dtype=np.float64) for name, values in columns.items()}
+    if frame.implementation.is_pandas():  # the same rows in the same order: the index is that of the table
+        made, index = nw.get_native_namespace(frame).Series, nw.to_native(frame).index
+        new = [
+            nw.from_native(made(values, index=index, name=name, copy=not keep), series_only=True)
+            for name, values in arrays.items()
+        ]
+    else:
+        new = [
+            nw.new_series(name, values, nw.Float64, backend=frame.implementation) for name, values in arrays.items()
+        ]
     result = frame.with_columns(*new)
     native = _travel.used_categories(nw.to_native(result), frame.implementation)
     if isinstance(nw.from_native(table, eager_only=True, allow_series=True), nw.Series):
@@ -271,7 +288,11 @@ def with_columns(table: Any, names: Sequence[Any], values: FloatArray) -> Any:
     """`replace` with all new columns in one array (n, k), which the result may keep."""
     if _is_array(table) and _array(table).ndim == 2 and list(names) == column_names(table):
         return values
-    return replace(table, {name: values[:, k] for k, name in enumerate(names)})
+    if _is_array(table):
+        return replace(table, {name: values[:, k] for k, name in enumerate(names)})
+    turned = np.empty(values.shape[::-1])
+    _turn([values[:, k] for k in range(len(names))], list(turned))
+    return replace(table, dict(zip(names, turned, strict=True)), keep=True)
 
 
 def _back_to_series(native: Any, table: Any) -> Any:

@@ -11,6 +11,9 @@ def tail(
     error_out: NDArray[np.float64],
     isa: int = ...,
 ) -> None: ...
+def limit_beta(
+    m: float, alpha: NDArray[np.float64], rest: NDArray[np.float64], beta_out: NDArray[np.float64]
+) -> None: ...
 def simulate(
     key: NDArray[np.uint64],
     dim: int,

@@ -17,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import special
 
+from zil._core import tradeoff as kernel
 from zil._validate import FloatArray
 
 SQRT2 = math.sqrt(2.0)
@@ -125,42 +126,11 @@ class LaplaceLimit(Curve):
         self.c = c
 
     def beta(self, alpha: FloatArray, rest: FloatArray) -> FloatArray:
-        m = self.c / SQRT2
-        with np.errstate(divide="ignore"):
-            target = np.where(alpha < 0.5, -np.log(alpha), -np.log1p(-rest))
-        y = self._solve(m, target)
-        with np.errstate(divide="ignore", over="ignore"):
-            value = np.exp(-m / y) / (1.0 + y**-2)
-        return np.where(alpha <= 0.0, 1.0, np.where(rest <= 0.0, 0.0, value))
-
-    @staticmethod
-    def _solve(m: float, target: FloatArray) -> FloatArray:
-        """y > 0 with ``m y + log1p(y^2) = target``, by Newton in log y inside a shrinking bracket."""
-        inside = (target > 0.0) & np.isfinite(target)
-        goal = np.where(inside, target, 1.0)
-        with np.errstate(over="ignore", divide="ignore"):
-            # one of the two terms is at least half of the goal, and neither exceeds it
-            half = np.minimum(0.5 * goal / m, np.sqrt(np.expm1(np.minimum(0.5 * goal, 700.0))))
-            low = np.log(half)
-            high = np.log(np.minimum(goal / m, np.exp(0.5 * goal) * np.sqrt(-np.expm1(-goal))))
-        x = high.copy()
-        for _ in range(100):
-            y = np.exp(x)
-            quadratic = np.log1p(y * y)
-            gap = m * y + quadratic - goal
-            low = np.where(gap < 0.0, x, low)
-            high = np.where(gap > 0.0, x, high)
-            slope = m * y + 2.0 / (1.0 + 1.0 / (y * y))
-            # Newton on log(m y + log1p(y^2)) against log y: nearly straight, so a few steps suffice
-            step = np.log1p(gap / goal) * (gap + goal) / slope
-            newton = x - step
-            outside = (newton < low) | (newton > high)
-            following = np.where(outside, 0.5 * (low + high), newton)
-            done = np.abs(following - x) <= 4e-15 * np.maximum(1.0, np.abs(x))
-            x = following
-            if done.all():
-                break
-        return np.where(inside, np.exp(x), np.where(target > 0.0, math.inf, 0.0))
+        shape = np.shape(alpha)
+        alpha, rest = (np.ascontiguousarray(values).reshape(-1) for values in (alpha, rest))
+        result = np.empty_like(alpha)
+        kernel.limit_beta(self.c / SQRT2, alpha, rest, result)
+        return result.reshape(shape)
 
     def delta(self, epsilon: FloatArray) -> FloatArray:
         c = self.c

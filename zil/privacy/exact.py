@@ -15,7 +15,7 @@ form, to where a double underflows.
 Design: piecewise Chebyshev series in tau = asinh(t/(sqrt(2) c)), the variable in which the limit
 curve is free of c, with panels halved until the last coefficients vanish.  About 600 calls of the
 quadrature make the table (14 ms at d = 6, 90 ms at d = 1000); a point of the curve is then a
-search, three Newton steps and a short sum (1 us), against 12 us for its own quadrature.  The errors that are
+search, three Newton steps and a short sum (src/c/panels.c), against 12 us for its own quadrature.  The errors that are
 left can be seen: exp(V) + exp(W) = 1 and delta(0) = 1 - exp(-c/sqrt 2) are not built in.
 """
 
@@ -29,17 +29,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from zil._core import tradeoff
+from zil._core import panels, tradeoff
 from zil._validate import FloatArray
 from zil.privacy.curves import SQRT2, Curve, gaussian_mu_at_centre
 
-NODES = 16
+NODES: int = panels.NODES
 GAUSS = 10
 UNDERFLOW = 790.0  # exp of minus this is 0 in double precision, with room for the factors around it
 MAX_HALVINGS = 14
 WIDEST = 0.8
 SMALLEST_SHIFT = 1e-6
 LARGEST_SHIFT = 1e4
+NAMES = "UVWD"
 STEEPEST = 60.0  # ten Gauss points on a tenth of a panel integrate exp(6 x) to 1e-14
 
 
@@ -190,9 +191,11 @@ class LaplaceExact(Curve):
         # where beta > 1/2 its complement is the more exact one
         w = np.where(v < -math.log(2.0), np.log1p(-np.exp(np.minimum(v, -0.5))), np.minimum(w, 0.0))
         self._node_tau = tau.reshape(-1)
-        self._nodes = {"U": u, "V": v, "W": w, "D": d}
-        self._series = {name: values @ _TO_COEFFICIENTS.T for name, values in self._nodes.items()}
-        self._slopes = {name: _derivative(series) / half[:, None] for name, series in self._series.items()}
+        table = []
+        for values in (u, v, w, d):
+            series = values @ _TO_COEFFICIENTS.T
+            table.append([series, _derivative(series) / half[:, None], values])
+        self._table = np.array(table)  # (U V W D, series derivative values, panels, NODES)
 
     @staticmethod
     def _values(coefficients: FloatArray) -> FloatArray:
@@ -201,43 +204,19 @@ class LaplaceExact(Curve):
 
     # ---- reading the table -------------------------------------------------------------------
 
-    def _place(self, tau: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-        panel = np.clip(np.searchsorted(self.edges, tau, side="right") - 1, 0, len(self.edges) - 2)
-        left, right = self.edges[panel], self.edges[panel + 1]
-        return panel, (2.0 * tau - left - right) / (right - left)
-
-    @staticmethod
-    def _sum(series: FloatArray, panel: NDArray[np.intp], x: FloatArray) -> FloatArray:
-        """Clenshaw's sum of each point's own panel."""
-        table = series.T
-        two_x = 2.0 * x
-        b0, b1 = table[-1][panel], np.zeros_like(x)
-        for k in range(NODES - 2, 0, -1):
-            b0, b1 = two_x * b0 - b1 + table[k][panel], b0
-        result: FloatArray = x * b0 - b1 + table[0][panel]
-        return result
-
     def _at(self, name: str, tau: FloatArray) -> FloatArray:
         """One of U, V, W, D at tau in [0, last edge]."""
-        return self._sum(self._series[name], *self._place(tau))
+        flat = np.ascontiguousarray(tau).reshape(-1)
+        result = np.empty_like(flat)
+        panels.at(self.edges, self._node_tau, self._table, NAMES.index(name), flat, result)
+        return result.reshape(np.shape(tau))
 
     def _solve(self, name: str, value: FloatArray) -> FloatArray:
         """tau at which a function takes a value: interpolation between nodes, then Newton within the table."""
-        nodes = self._nodes[name].reshape(-1)
-        order = slice(None) if nodes[0] < nodes[-1] else slice(None, None, -1)
-        tau: FloatArray = np.interp(value, nodes[order], self._node_tau[order])
-        for _ in range(6):
-            panel, x = self._place(tau)
-            gap = self._sum(self._series[name], panel, x) - value
-            slope = self._sum(self._slopes[name], panel, x)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                step = np.where(slope != 0.0, gap / slope, 0.0)
-            following = np.clip(tau - step, self.edges[0], self.edges[-1])
-            settled = np.abs(following - tau) <= 1e-14 * (1.0 + tau)
-            tau = following
-            if settled.all():
-                break
-        return tau
+        flat = np.ascontiguousarray(value).reshape(-1)
+        result = np.empty_like(flat)
+        panels.solve(self.edges, self._node_tau, self._table, NAMES.index(name), flat, result)
+        return result.reshape(np.shape(value))
 
     def _threshold(self, alpha: FloatArray, rest: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
         """(tau, upper): where each alpha in (0, 1) lies; on the upper half it is alpha(t), else beta(t)."""
@@ -259,10 +238,12 @@ class LaplaceExact(Curve):
         return np.where(w < -0.5, np.exp(w), -np.expm1(self._at("V", tau)))
 
     def beta(self, alpha: FloatArray, rest: FloatArray) -> FloatArray:
-        inside = (alpha > 0.0) & (rest > 0.0)
-        tau, upper = self._threshold(np.where(inside, alpha, 0.5), np.where(inside, rest, 0.5))
-        value = np.where(upper, self._beta_of(tau), np.exp(self._at("U", tau)))
-        return np.where(inside, value, np.where(alpha <= 0.0, 1.0, 0.0))
+        shape = np.shape(alpha)
+        alpha, rest = (np.ascontiguousarray(values).reshape(-1) for values in (alpha, rest))
+        result = np.empty_like(alpha)
+        middle = 0.5 * math.exp(-self.c / SQRT2)
+        panels.beta(self.edges, self._node_tau, self._table, middle, alpha, rest, result)
+        return result.reshape(shape)
 
     def delta(self, epsilon: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):
@@ -324,7 +305,7 @@ class LaplaceExact(Curve):
     def gaussian_mu(self) -> float:
         if self.dim > 2:
             return math.inf  # the pole of the density: 1 - T(alpha) falls like alpha^(2/dim), slower than any Gaussian
-        v, u = self._nodes["V"].reshape(-1), self._nodes["U"].reshape(-1)
+        u, v = (self._table[NAMES.index(name), 2].reshape(-1) for name in "UV")
         gap = special.ndtri_exp(v) - special.ndtri_exp(u)
         best = int(np.argmax(gap))
         around = np.linspace(self._node_tau[max(best - 1, 0)], self._node_tau[min(best + 1, len(u) - 1)], 2001)
