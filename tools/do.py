@@ -151,7 +151,7 @@ def cpus() -> int:
 
 
 def demo(more: list[str]) -> int:
-    install("pandas")
+    install("pandas,plot")
     return run([python(), "-m", "zil.interfaces.demo", *more])
 
 

@@ -10,6 +10,7 @@ from zil.estimation import losses
 from zil.estimation.check import Check, check
 from zil.estimation.corrected import CorrectedLoss
 from zil.estimation.fit import bootstrap, fit
+from zil.estimation.planner import PrivacyPlan, plan
 from zil.estimation.quantiles import fit_quantiles
 from zil.estimation.result import Fit
 from zil.privacy.density import log_likelihood_ratio
@@ -31,6 +32,7 @@ __all__ = [
     "Fit",
     "Mechanism",
     "Noise",
+    "PrivacyPlan",
     "PrivacyWarning",
     "Release",
     "Risk",
@@ -51,6 +53,7 @@ __all__ = [
     "load",
     "log_likelihood_ratio",
     "losses",
+    "plan",
     "simulate_tradeoff",
     "tradeoff",
 ]

@@ -154,6 +154,23 @@ def test_check(run, raw, tmp_path):
     bad(run("check", tmp_path / "torn.csv", *BOUNDS), "not a CSV file that can be read")
 
 
+def test_plan(run, tmp_path):
+    options = ("--loss", "logistic", "--epsilon", 3, "--delta", 0.2, "--unit", "record")
+    said = good(run("plan", *BOUNDS, *options, "--n-rows", 20000, "--plot", tmp_path / "p.png"))
+    assert "No point is the best one" in said
+    assert (tmp_path / "p.png").stat().st_size > 1000
+    rng = np.random.default_rng(0)
+    age, income = rng.uniform(18, 90, 300), rng.uniform(0, 1e5, 300)
+    lines = [f"{a},{i},{a / 30 + i / 5e4 + rng.normal()}" for a, i in zip(age, income, strict=True)]
+    (tmp_path / "pilot.csv").write_text("\n".join(["age,income,cost", *lines]) + "\n")
+    more = ("--pilot", tmp_path / "pilot.csv", "--y", "cost", "--x", "age,income", "--target-se", 0.5, "--json")
+    found = json.loads(good(run("plan", *BOUNDS, "--loss", "squared", *options[2:], *more)))
+    assert list(found["estimate"]) == ["Intercept", "age", "income"]
+    assert found["n"] is None
+    bad(run("plan", *BOUNDS, *options), "give n")
+    bad(run("plan", *options), "--bounds")
+
+
 @pytest.fixture
 def raw(tmp_path):
     rng = np.random.default_rng()

@@ -486,6 +486,50 @@ def check(
         print(found.summary())
 
 
+@app.command()
+def plan(
+    loss: Annotated[str, typer.Option(help="What will be fitted: squared, quantile:0.5, logistic, ...")],
+    epsilon: Annotated[float, typer.Option(help="Epsilon of the budget.")],
+    delta: Annotated[float, typer.Option(help="Delta of the budget, in total.")],
+    unit: Annotated[str, typer.Option(help="What the budget protects: attribute or record.")],
+    bounds: Bounds = None,
+    n_rows: Annotated[int | None, typer.Option(help="Rows to be published.")] = None,
+    pilot: Annotated[Path | None, typer.Option(help="A public or older table, CSV or Parquet.")] = None,
+    y: Annotated[str | None, typer.Option(help="Column of the response.")] = None,
+    x: Annotated[str | None, typer.Option(help="Columns of the regressors, comma separated.")] = None,
+    target_se: Annotated[float | None, typer.Option(help="Standard error wanted for every slope.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also draw the frontier into this image file.")] = None,
+    json_output: Json = False,
+) -> None:
+    """What a budget buys: predicted standard errors for each share of rows published unchanged.
+
+    Example: zil plan --bounds age=18:90 --bounds score=0:1 --epsilon 1 --delta 0.1 --unit record --loss logistic
+    --n-rows 4000
+    """
+    pairs = _read_bounds(bounds)
+    if not pairs:
+        raise BadInputError("give --bounds NAME=LOW:HIGH for each column to be noised")
+    with _working("planning"):
+        found = zil.plan(
+            pairs,
+            epsilon=epsilon,
+            delta=delta,
+            unit=unit,
+            loss=loss,
+            n=n_rows,
+            pilot=None if pilot is None else _raw_table(pilot),
+            y=y,
+            x=None if x is None else [name.strip() for name in x.split(",") if name.strip()],
+            target_se=target_se,
+        )
+    if plot is not None:
+        found.plot().figure.savefig(plot, dpi=150)
+    if json_output:
+        _print_json(found.to_dict())
+    else:
+        print(found.summary())
+
+
 def _raw_table(path: Path) -> Any:
     """A raw file as a pyarrow table."""
     from zil import _tables
@@ -601,11 +645,13 @@ def audit(
 
 
 @app.command()
-def demo() -> None:
-    """The main job on real data: publish health records and analyse what was published."""
+def demo(
+    out: Annotated[str | None, typer.Option(help="Folder for the label and the picture; a temporary one.")] = None,
+) -> None:
+    """The main job on real data: publish wages and analyse what was published."""
     from zil.interfaces import demo as job
 
-    job.main()
+    job.main(out)
 
 
 @app.command()
