@@ -11,6 +11,7 @@ Messages name columns and dtypes, which are public, and never a cell or a count 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -345,6 +346,36 @@ def kind(table: Any) -> str:
     native = nw.from_native(table, eager_only=True, allow_series=True)
     name = str(native.implementation).lower().rsplit(".", 1)[-1]
     return f"{name}-1d" if isinstance(native, nw.Series) else name
+
+
+def warn_nameless(what: str, names: Sequence[Any]) -> None:
+    """Say that the columns of an array are taken in the order of these names."""
+    warnings.warn(
+        f"{what} has no column names: its columns are taken for {', '.join(map(repr, names))}, in this order",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def check_passed(table: Any, noised: Sequence[Any]) -> None:
+    """Refuse an array whose other columns a float64 array cannot hold; a column of it is named, and no entry.
+
+    Raises
+    ------
+    SchemaError
+        Whole numbers beyond 2**53, which would become others.
+    """
+    if not _is_array(table):
+        return
+    array = _array(table)
+    if array.ndim == 2 and array.dtype.kind in "iu" and array.dtype.itemsize == 8:
+        for k in set(range(array.shape[1])) - set(noised):
+            column = np.ma.getdata(array)[:, k]
+            if len(column) and (int(column.max()) > 2**53 or int(column.min()) < -(2**53)):
+                raise SchemaError(
+                    f"column {k} passes through and has whole numbers beyond 2**53, which the float64 array that comes "
+                    "back cannot hold: give a pandas, polars or pyarrow table"
+                )
 
 
 def need_pyarrow() -> Any:

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 import zil
-from zil import _tables
+from zil import _tables, _validate
 from zil._validate import FloatArray
 
 try:
@@ -426,7 +426,8 @@ class QuantileRegressor(_Regressor):
         self.quantile = quantile
 
     def _loss(self) -> Any:
-        return zil.losses.Quantile(self.quantile)
+        level = _validate.in_range("quantile", self.quantile, 0.0, 1.0, open_low=True, open_high=True)
+        return zil.losses.Quantile(level)
 
 
 @_document(*_REGRESSOR)

@@ -102,7 +102,8 @@ def test_registry_entry(tmp_path):
 
 
 SPECIAL = [
-    "a\x85b", "a\u2028b\u2029", "\ufeff", "\x00\x07\x1b\x7f\x9f", "\U0001f600 \\ud83d", "a: b # c", "- x", "'\"\\\n\t\r",
+    "a\x85b", "a\u2028b\u2029", "\ufeff", "\x00\x07\x1b\x7f\x9f", "\U0001f600 \\ud83d", "a: b # c", "- x",
+    "'\"\\\n\t\r",
     "%x", "@x", "`x", "!!python/object:x", "&a *a", "null", "yes", "1e3", "~", "", " ", "\ufffe\uffff", "{[}]",
 ]  # fmt: skip
 

@@ -54,7 +54,7 @@ def trip(table, path):
     try:
         release.save(path)
     except zil.SchemaError as error:
-        assert CANARY not in str(error)
+        assert CANARY not in str(error)  # noqa: PT017
         assert list(path.parent.iterdir()) == []
         return True
     same(table, zil.load(path).data)
@@ -302,7 +302,7 @@ def test_a_failed_save_leaves_what_was_there(ending, tmp_path, monkeypatch):
             for fails_at in (1, 2):
                 count = 0
 
-                def fail(*arguments, fails_at=fails_at, real=getattr(files.Workplace, place)):
+                def fail(*arguments, fails_at=fails_at, real=getattr(files.Workplace, place)):  # noqa: B008
                     nonlocal count
                     count += 1
                     if count == fails_at:

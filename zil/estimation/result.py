@@ -142,7 +142,9 @@ class Fit:
         matrix = np.atleast_2d(_validate.finite_array("R", R, (1, 2)))
         if matrix.shape[1] != len(self.params):
             raise ValueError(f"R must have {len(self.params)} columns, got shape {matrix.shape}")
-        target = np.broadcast_to(_validate.finite_array("q", q, (0, 1)), (len(matrix),))
+        target = _validate.finite_array("q", q, (0, 1))
+        if target.ndim and target.shape != (len(matrix),):
+            raise ValueError(f"q must be a number or have {len(matrix)} entries, one per row of R, got {len(target)}")
         if np.linalg.matrix_rank(matrix) < len(matrix):
             raise ValueError("rows of R are linearly dependent")
         gap = matrix @ self.params - target
@@ -159,7 +161,8 @@ class Fit:
         Parameters
         ----------
         X : array-like of shape (m, d)
-            Columns in the order of the fit, or a table that has them by name.
+            Columns in the order of the fit (an array has no names: if the fit had some, a warning says so), or a table
+            that has them by name.
 
         Returns
         -------
@@ -172,6 +175,8 @@ class Fit:
         d = len(self.params) - one
         if isinstance(X, (np.ndarray, list, tuple)):
             rows = _validate.finite_array("X", X, (1, 2))
+            if rows.ndim == 2 and all(isinstance(name, str) for name in wanted):
+                _tables.warn_nameless("X", wanted)
             if rows.ndim == 1:
                 rows = rows.reshape(-1, d) if d != 1 else rows.reshape(-1, 1)
         else:

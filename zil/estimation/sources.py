@@ -35,6 +35,8 @@ def read(data: Any, noise: Any = None) -> Any:
     SchemaError
         Files of a list that differ in columns or in the noise they declare, or a release changed after it was written.
     """
+    if isinstance(data, (list, tuple)) and len(data) == 0:
+        raise ValueError("data are missing: the list is empty; give a table, a release, or the paths of its files")
     single = isinstance(data, (str, os.PathLike))
     paths = [data] if single else data
     if isinstance(paths, (list, tuple)) and paths and all(isinstance(item, (str, os.PathLike)) for item in paths):

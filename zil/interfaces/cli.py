@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -46,7 +47,9 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Bounds = Annotated[
     list[str] | None,
-    typer.Option("--bounds", help="Public bounds of a column to be noised, NAME=LOW:HIGH; once per column."),
+    typer.Option(
+        "--bounds", help="Public bounds of columns to be noised, NAME=LOW:HIGH, comma separated or once per column."
+    ),
 ]
 ZeroProb = Annotated[float | None, typer.Option(help="Probability that a row is published unchanged.")]
 Epsilon = Annotated[float | None, typer.Option(help="Target epsilon, with --delta.")]
@@ -126,11 +129,18 @@ def _number(option: str, text: str) -> float:
         raise BadInputError(f"{option}: {text!r} is not a number") from None
 
 
+def _apart(items: list[str] | None) -> Iterator[str]:
+    """Items one by one; a comma parts them where each part is a NAME=VALUE, so a name may hold a comma."""
+    for item in items or []:
+        parts = item.split(",")
+        yield from parts if all(part.strip() and "=" in part for part in parts) else [item]
+
+
 def _pairs(option: str, items: list[str] | None, form: str) -> dict[str, str]:
     """NAME=VALUE items by name; a name may hold '=' itself, the last one counts."""
     found: dict[str, str] = {}
-    for item in items or []:
-        name, equals, value = item.rpartition("=")
+    for item in _apart(items):
+        name, equals, value = (part.strip() for part in item.rpartition("="))
         if not equals or not name:
             raise BadInputError(f"{option}: expected {form}, got {item!r}")
         if name in found:
@@ -764,7 +774,26 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    print(f"zil: {category.__name__}: {message}", file=sys.stderr)
+    print(f"zil: {category.__name__}: {_spoken(str(message))}", file=sys.stderr)
+
+
+# what a message of the library calls its arguments, and what the command line calls them
+SPOKEN = (
+    (re.compile(r" \(noise=zil\.Noise\([^)]*\)[^)]*\)"), ""),
+    (re.compile(r"\b(?:repeat|append)=True\b"), lambda match: "--" + match.group().partition("=")[0]),
+    (re.compile(r"\bsharp=False\b"), lambda match: "--limit"),
+    (re.compile(r"\b(?:ledger|release_id|row_id|batch_rows|columns|header|types|missing)=(?=\W|$)"),
+     lambda match: "--" + match.group()[:-1].replace("_", "-")),
+    (re.compile(r"(?<!['\w.-])(?:release_id|row_id|batch_rows|zero_prob|n_samples|n_rows)(?!['\w])"),
+     lambda match: "--" + match.group().replace("_", "-")),
+)  # fmt: skip
+
+
+def _spoken(message: str) -> str:
+    """A message in one line, in the words of the command line."""
+    for pattern, word in SPOKEN:
+        message = pattern.sub(word, message)
+    return " ".join(message.split())
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -792,7 +821,7 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             return code if isinstance(code, int) else 0
     if message:  # empty where the help was printed instead
-        print("zil: " + " ".join(message.split()), file=sys.stderr)
+        print("zil: " + _spoken(message), file=sys.stderr)
     return 2
 
 

@@ -271,12 +271,20 @@ class Mechanism:
     def _repr_html_(self) -> str:
         return self._label_of(None).fragment()
 
+    def _locate(self, table: Any) -> list[Any]:
+        """The table's own names of the noised columns."""
+        names = schema.locate(self._names, self._by_name, _tables.column_names(table))
+        if self._by_name and self.dim > 1 and names != list(self._names):  # they were taken by place
+            _tables.warn_nameless("the table", self._names)
+        return names
+
     def _values(self, table: Any, names: Sequence[Any], missing: Any, look: bool = True) -> FloatArray:
         """The noised columns, (n, d), not to be written to; every refusal comes from here, before any draw.
 
         ``look=False`` may leave it to the caller to find nan and infinite entries.
         """
         allow, fill = schema.missing_policy(missing, self._names, self._bounds)
+        _tables.check_passed(table, names)
         values = _tables.to_float(
             table, names, allow_missing=fill is not None, allow_infinite=allow, copy=False, look=look or allow
         )
@@ -317,7 +325,7 @@ class Mechanism:
         TypeError
             A noised column is not numeric.
         """
-        names = schema.locate(self._names, self._by_name, _tables.column_names(table))
+        names = self._locate(table)
         values = self._values(table, names, missing)
         with Key.fresh() as key:
             published = rows.certified(values, self._grid, self._in_ticks, self._zero_prob, key, n_threads=n_threads)
@@ -342,7 +350,7 @@ class Mechanism:
         missing, n_threads
             As for `release`; the result does not depend on ``n_threads``.
         """
-        names = schema.locate(self._names, self._by_name, _tables.column_names(table))
+        names = self._locate(table)
         # the kernel sees nan and infinite entries in passing, which saves a pass; but by then a generator has moved on
         look = _random.bit_generator(rng) is not None
         values = self._values(table, names, missing, look)
