@@ -12,8 +12,8 @@ cdef extern from "panels.h" nogil:
         const double *node_value
     void zil_panels_at(const zil_panels *on, const zil_series *what, long n, const double *x, double *value_out)
     void zil_panels_solve(const zil_panels *on, const zil_series *what, long n, const double *value, double *x_out)
-    void zil_panels_beta(const zil_panels *on, const zil_series *u, const zil_series *v, const zil_series *w, double middle,
-                         long n, const double *alpha, const double *rest, double *beta_out)
+    void zil_panels_beta(const zil_panels *on, const zil_series *u, const zil_series *v, const zil_series *w,
+                         double middle, long n, const double *alpha, const double *rest, double *beta_out)
 
 NODES = ZIL_PANEL_NODES
 

@@ -3,7 +3,7 @@
 
     python3 tools/do.py demo            the main job on real data
     python3 tools/do.py test [...]      the whole test suite; further arguments go to pytest
-    python3 tools/do.py lint            ruff, cython-lint, mypy, stubtest, build warnings, layers
+    python3 tools/do.py lint            ruff, cython-lint, clang-format, mypy, stubtest, build warnings, layers
     python3 tools/do.py bench [...]     every benchmark on one thread, ratios beside their goals
                                         (--large: the sizes that the goals are stated for)
     python3 tools/do.py bench --compare REVISION [...]
@@ -207,6 +207,14 @@ def cython_messages() -> int:
     return failed
 
 
+def c_format() -> int:
+    """Layout of the C by .clang-format, but for tables made by a script and files of stamped macros."""
+    own = {"objective.c", "objective.h", "losses.h"}
+    files = [path for path in sorted((ROOT / "src" / "c").glob("*.[ch]")) if path.name not in own]
+    names = [str(path.relative_to(ROOT)) for path in files if not path.stem.endswith("_tables")]
+    return run(["clang-format", "--dry-run", "-Werror", *names])
+
+
 def lint(more: list[str]) -> int:
     if more:
         stop(f"lint takes no further arguments, got {shlex.join(more)}")
@@ -215,6 +223,7 @@ def lint(more: list[str]) -> int:
         "layers": run([python(), "tools/check_layers.py"]),
         "ruff": run(["ruff", "check", "."]),
         "cython-lint": run(["cython-lint", "src"]),
+        "clang-format": c_format(),
         "cython messages": cython_messages(),
         "mypy": run([python(), "-m", "mypy"]),
         "stubtest": run([python(), "-m", "mypy.stubtest", "zil._core", "--mypy-config-file", "pyproject.toml"]),

@@ -18,8 +18,8 @@
 #include "vmath.h"
 
 enum {
-    ROWS = 16,                                    /* rows computed together: the blocks of one key-stream group */
-    SPAN = ZIL_CHACHA_GROUP * ZIL_CHACHA_WORDS,   /* 128 rows use a whole number of groups, whatever w is */
+    ROWS = 16,                                  /* rows computed together: the blocks of one key-stream group */
+    SPAN = ZIL_CHACHA_GROUP * ZIL_CHACHA_WORDS, /* 128 rows use a whole number of groups, whatever w is */
 };
 
 /* [C1] the double nearest to word * 2^-64: exact halves, one rounded sum, exact scaling. */
@@ -131,8 +131,8 @@ VM_INLINE void pair_of_columns(const uint64_t *u1, const uint64_t *u2, double sc
         c1->value[r] = t1;
         c0->bound[r] = bound0;
         c1->bound[r] = bound1;
-        uint64_t good = (uint64_t)(share <= CERT_SHARE_LIMIT) & (uint64_t)(margin0 > bound0) &
-                        (uint64_t)(margin1 > bound1);
+        uint64_t good =
+            (uint64_t)(share <= CERT_SHARE_LIMIT) & (uint64_t)(margin0 > bound0) & (uint64_t)(margin1 > bound1);
         state->bad[r] |= good ^ 1;
     }
 }
@@ -174,8 +174,7 @@ long ZIL_NAME(zil_certified_fill)(const uint8_t *key, uint64_t first_row, uint64
                         uint64_t i = shift + (uint64_t)((row + r) * w + k);
                         gathered[ROWS * k + r] =
                             planes[(i & ~(uint64_t)(ZIL_CHACHA_PLANES - 1)) |
-                                   (i % ZIL_CHACHA_WORDS) * ZIL_CHACHA_GROUP |
-                                   i / ZIL_CHACHA_WORDS % ZIL_CHACHA_GROUP];
+                                   (i % ZIL_CHACHA_WORDS) * ZIL_CHACHA_GROUP | i / ZIL_CHACHA_WORDS % ZIL_CHACHA_GROUP];
                     }
                 words = gathered;
             }

@@ -40,8 +40,8 @@ ZIL_DECLARE(long, zil_certified_fill,
 static inline long zil_certified_fill(int isa, const uint8_t *key, uint64_t first_row, uint64_t zero_threshold,
                                       int all_zero, long n, long d, const double *scale_over_tick, int64_t *out,
                                       int64_t *redo_out, void *workspace) {
-    return ZIL_DISPATCH(isa, zil_certified_fill)(key, first_row, zero_threshold, all_zero, n, d, scale_over_tick,
-                                                 out, redo_out, workspace);
+    return ZIL_DISPATCH(isa, zil_certified_fill)(key, first_row, zero_threshold, all_zero, n, d, scale_over_tick, out,
+                                                 redo_out, workspace);
 }
 
 /* The same arithmetic on n rows of words (n, w) of the caller: what the tests of the bound look at.

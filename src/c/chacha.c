@@ -19,10 +19,10 @@
 typedef uint32_t lanes __attribute__((vector_size(4 * LANES)));
 
 #define ROTATE(x, n) (((x) << (n)) | ((x) >> (32 - (n))))
-#define QUARTER(a, b, c, d)                                                                        \
-    a += b, d ^= a, d = ROTATE(d, 16);                                                             \
-    c += d, b ^= c, b = ROTATE(b, 12);                                                             \
-    a += b, d ^= a, d = ROTATE(d, 8);                                                              \
+#define QUARTER(a, b, c, d)            \
+    a += b, d ^= a, d = ROTATE(d, 16); \
+    c += d, b ^= c, b = ROTATE(b, 12); \
+    a += b, d ^= a, d = ROTATE(d, 8);  \
     c += d, b ^= c, b = ROTATE(b, 7)
 
 static inline uint32_t load32(const uint8_t *p) {
@@ -30,7 +30,7 @@ static inline uint32_t load32(const uint8_t *p) {
 }
 
 void ZIL_NAME(zil_chacha_group)(const uint8_t *key, uint64_t nonce, uint64_t block, uint64_t *planes,
-                               uint32_t *scratch) {
+                                uint32_t *scratch) {
     static const uint32_t sigma[4] = {0x61707865u, 0x3320646eu, 0x79622d32u, 0x6b206574u};
     const lanes zero = {0};
     for (int first = 0; first < ZIL_CHACHA_GROUP; first += LANES) {

@@ -28,7 +28,8 @@ VM_INLINE double zil_unit(uint64_t word) { return 2.0 - vm_from_bits((word >> 12
 VM_INLINE void zil_draw_exponential(long n, const uint64_t *restrict words, double *restrict out) {
     const long q = n / 4;
     for (long i = 0; i < q; i++)
-        out[i] = (zil_unit(words[i]) * zil_unit(words[i + q])) * (zil_unit(words[i + 2 * q]) * zil_unit(words[i + 3 * q]));
+        out[i] =
+            (zil_unit(words[i]) * zil_unit(words[i + q])) * (zil_unit(words[i + 2 * q]) * zil_unit(words[i + 3 * q]));
     for (long i = 0; i < q; i++)
         out[i] = 0.0 - vm_log(out[i]);
     for (long i = 0; i < q; i++) {
@@ -83,8 +84,8 @@ VM_INLINE void zil_draw_scaled_pairs(long n, const double *restrict e, const uin
     }
 }
 
-VM_INLINE void zil_draw_pairs(long n, const double *restrict e, const uint64_t *restrict words, double *restrict cos_out,
-                              double *restrict sin_out) {
+VM_INLINE void zil_draw_pairs(long n, const double *restrict e, const uint64_t *restrict words,
+                              double *restrict cos_out, double *restrict sin_out) {
     zil_draw_scaled_pairs(n, e, words, 1.0, 1.0, cos_out, sin_out);
 }
 

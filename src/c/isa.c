@@ -3,8 +3,8 @@
 int zil_isa_best(void) {
 #ifdef ZIL_HAVE_X86_ISA
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw"))
         return ZIL_ISA_AVX512;
     if (__builtin_cpu_supports("avx2"))
         return ZIL_ISA_AVX2;

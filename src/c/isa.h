@@ -23,13 +23,13 @@ int zil_isa_resolve(int level);
 
 /* Call name_<isa>(args) for the resolved level. */
 #ifdef ZIL_HAVE_X86_ISA
-#define ZIL_DISPATCH(level, name)                                                                  \
-    (zil_isa_resolve(level) == ZIL_ISA_AVX512 ? name##_avx512                                      \
-     : zil_isa_resolve(level) == ZIL_ISA_AVX2 ? name##_avx2                                        \
+#define ZIL_DISPATCH(level, name)                             \
+    (zil_isa_resolve(level) == ZIL_ISA_AVX512 ? name##_avx512 \
+     : zil_isa_resolve(level) == ZIL_ISA_AVX2 ? name##_avx2   \
                                               : name##_base)
-#define ZIL_DECLARE(returns, name, args)                                                           \
-    returns name##_base args;                                                                      \
-    returns name##_avx2 args;                                                                      \
+#define ZIL_DECLARE(returns, name, args) \
+    returns name##_base args;            \
+    returns name##_avx2 args;            \
     returns name##_avx512 args;
 #else
 #define ZIL_DISPATCH(level, name) ((void)(level), name##_base)

@@ -21,7 +21,8 @@ typedef struct {
 /* Round half to even without a library call: exact for |x| < 2^51 */
 VM_INLINE double zil_nearest(double x) { return (x + VM_MAGIC) - VM_MAGIC; }
 
-/* and, scaled by a power of two, to a multiple of the tick.  Neither answers a negative zero, which would tell a sign. */
+/* and, scaled by a power of two, to a multiple of the tick.  Neither answers a negative zero, which would tell a sign.
+ */
 VM_INLINE double zil_to_tick(double x, double shift) { return (x + shift) - shift; }
 
 VM_INLINE double zil_clip(double x, double low, double high) {

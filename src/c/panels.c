@@ -6,8 +6,8 @@
 
 enum { NODES = ZIL_PANEL_NODES, MOST_STEPS = 6 };
 
-/* The last k in 0 .. n - 2 with sign x[k] <= sign value, or 0; x times the sign ascends.  `hint` is tried first, with the
- * one after it: questions often come in order. */
+/* The last k in 0 .. n - 2 with sign x[k] <= sign value, or 0; x times the sign ascends.  `hint` is tried first, with
+ * the one after it: questions often come in order. */
 static long interval(const double *x, long n, double sign, double value, long *hint) {
     const double wanted = sign * value;
     for (long k = *hint; k < *hint + 2 && k < n - 1; k++)

@@ -27,8 +27,9 @@ void zil_panels_at(const zil_panels *on, const zil_series *what, long n, const d
 /* Where the series takes n values; the nearer end for a value that it does not take. */
 void zil_panels_solve(const zil_panels *on, const zil_series *what, long n, const double *value, double *x_out);
 
-/* Smallest type II errors at n type I errors alpha, rest = 1 - alpha.  U = log alpha, V = log(1 - beta) and W = log beta
- * as series of the threshold; `middle` is the alpha of threshold 0, beyond it the curve is its own mirror image. */
+/* Smallest type II errors at n type I errors alpha, rest = 1 - alpha.  U = log alpha, V = log(1 - beta) and W = log
+ * beta as series of the threshold; `middle` is the alpha of threshold 0, beyond it the curve is its own mirror image.
+ */
 void zil_panels_beta(const zil_panels *on, const zil_series *u, const zil_series *v, const zil_series *w, double middle,
                      long n, const double *alpha, const double *rest, double *beta_out);
 

@@ -20,8 +20,8 @@ typedef double zil_pair __attribute__((vector_size(16)));
 
 /* Rows first .. last - 1 of the block, columns in planes of `rows` values (an even number of planes), to row-major
  * out, x added.  Two columns move at a time: half the stores. */
-static inline __attribute__((always_inline)) void write_rows(long d, long rows, long first, long last, const double *plane,
-                                                             const double *x, double *out) {
+static inline __attribute__((always_inline)) void write_rows(long d, long rows, long first, long last,
+                                                             const double *plane, const double *x, double *out) {
     for (long i = first; i < last; i++) {
         const long at = (i - first) * d;
         for (long j = 0; j + 1 < d; j += 2) {
@@ -119,7 +119,8 @@ int ZIL_NAME(zil_sampling_add)(const uint64_t *key, uint32_t domain, double zero
     const int all_zero = zero_prob >= 1.0;
     const uint64_t zero_below = all_zero ? 0 : (uint64_t)(zero_prob * 18446744073709551616.0);
     const size_t n_words = ZIL_EXPONENTIAL_WORDS((1 + pairs) * rows), n_exponentials = (1 + pairs) * rows,
-                 n_planes = 2 * pairs * rows, n_noise = lattice ? d * rows : 0, n_tiles = lattice ? zil_tiles_size(d) : 0;
+                 n_planes = 2 * pairs * rows, n_noise = lattice ? d * rows : 0,
+                 n_tiles = lattice ? zil_tiles_size(d) : 0;
     void *memory = malloc((n_words + n_exponentials + n_planes + n_noise + n_tiles) * sizeof(double) + ZIL_LINE);
     if (!memory)
         return ZIL_NO_MEMORY;
@@ -133,7 +134,8 @@ int ZIL_NAME(zil_sampling_add)(const uint64_t *key, uint32_t domain, double zero
     for (long chunk = first_chunk; chunk < last_chunk; chunk++) {
         zil_stream stream;
         zil_stream_open(&stream, key, domain, (uint64_t)chunk);
-        const long end = first_row + n < (chunk + 1) * ZIL_SAMPLING_CHUNK ? first_row + n : (chunk + 1) * ZIL_SAMPLING_CHUNK;
+        const long end =
+            first_row + n < (chunk + 1) * ZIL_SAMPLING_CHUNK ? first_row + n : (chunk + 1) * ZIL_SAMPLING_CHUNK;
         for (long start = chunk * ZIL_SAMPLING_CHUNK; start < end; start += rows) {
             const long first = first_row > start ? first_row - start : 0;
             const long last = end - start < rows ? end - start : rows;

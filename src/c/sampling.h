@@ -29,7 +29,8 @@ ZIL_DECLARE(int, zil_sampling_add,
 ZIL_DECLARE(void, zil_sampling_words, (const uint64_t *key, uint32_t domain, uint64_t chunk, long n, uint64_t *out))
 ZIL_DECLARE(void, zil_sampling_exponential, (long n, const uint64_t *words, double *out))
 ZIL_DECLARE(void, zil_sampling_gamma, (long n, long shape, const uint64_t *words, double *out))
-ZIL_DECLARE(void, zil_sampling_pairs, (long n, const double *e, const uint64_t *words, double *cos_out, double *sin_out))
+ZIL_DECLARE(void, zil_sampling_pairs,
+            (long n, const double *e, const uint64_t *words, double *cos_out, double *sin_out))
 
 static inline int zil_sampling_add(int isa, const uint64_t *key, uint32_t domain, double zero_prob, long d,
                                    const double *scale, const double *factor, const zil_lattice *lattice,

@@ -18,8 +18,9 @@
 enum { ZIL_SIMULATE_CHUNK = 1 << 14 };
 
 /* Add the draws of chunks first .. last - 1 (the last chunk of all ends at draw n) to count[bins]. */
-ZIL_DECLARE(void, zil_simulate, (const uint64_t *key, long dim, double c, int64_t n, int64_t first, int64_t last,
-                                 long bins, int64_t *count))
+ZIL_DECLARE(void, zil_simulate,
+            (const uint64_t *key, long dim, double c, int64_t n, int64_t first, int64_t last, long bins,
+             int64_t *count))
 
 static inline void zil_simulate(int isa, const uint64_t *key, long dim, double c, int64_t n, int64_t first,
                                 int64_t last, long bins, int64_t *count) {

@@ -130,7 +130,8 @@ static void solve_squares(const sl_frame *frame, long rows, const double *x, dou
             const double *p = frame->planes + k * BESSEL_BLOCK;
             const double a = lower[k], b = lower[k + 1], c = lower[k + 2], e = lower[k + 3];
             for (long i = 0; i < BESSEL_BLOCK; i++)
-                y[i] -= (a * p[i] + b * p[BESSEL_BLOCK + i]) + (c * p[2 * BESSEL_BLOCK + i] + e * p[3 * BESSEL_BLOCK + i]);
+                y[i] -=
+                    (a * p[i] + b * p[BESSEL_BLOCK + i]) + (c * p[2 * BESSEL_BLOCK + i] + e * p[3 * BESSEL_BLOCK + i]);
         }
         for (; k < j; k++) {
             const double *p = frame->planes + k * BESSEL_BLOCK;
@@ -243,7 +244,8 @@ int ZIL_NAME(zil_sl_llr)(long dim, long n, const double *s, double c, double *ll
                 a[i] = careful_with_first(dim, first[i], row);
                 b[i] = careful_with_first(dim, first[i] - c, row);
             }
-        for (long i = 0; i < BESSEL_BLOCK; i++) /* |s - c e1| - |s|; (c - s_1) - s_1 keeps digits near the half-way plane */
+        for (long i = 0; i < BESSEL_BLOCK;
+             i++) /* |s - c e1| - |s|; (c - s_1) - s_1 keeps digits near the half-way plane */
             difference[i] = c > 0.0 ? c * (((c - first[i]) - first[i]) / (a[i] + b[i])) : 0.0;
         sl_llr_block(&law, a, b, difference, llr);
         memcpy(llr_out + start, llr, (size_t)count * sizeof *llr);

@@ -134,11 +134,12 @@ VM_INLINE void sl_llr_block(const sl_law *law, const double *restrict a, const d
 
 /* Entry points of sl_density.c; they answer a status where they can fail.
  *
- * zil_sl_logpdf: rows of x standardised by scale (d values > 0) or, if not null, by the Cholesky factor `lower` (d x d);
- * half_log_det is taken off.  zil_sl_llr: ZIL_NOT_FINITE if an entry of s is nan or infinite. */
+ * zil_sl_logpdf: rows of x standardised by scale (d values > 0) or, if not null, by the Cholesky factor `lower` (d x
+ * d); half_log_det is taken off.  zil_sl_llr: ZIL_NOT_FINITE if an entry of s is nan or infinite. */
 ZIL_DECLARE(void, zil_sl_log_density, (long dim, long n, const double *r, double *log_g_out))
-ZIL_DECLARE(int, zil_sl_logpdf, (long dim, long n, const double *x, const double *scale, const double *lower,
-                                 double half_log_det, double *log_out))
+ZIL_DECLARE(int, zil_sl_logpdf,
+            (long dim, long n, const double *x, const double *scale, const double *lower, double half_log_det,
+             double *log_out))
 ZIL_DECLARE(int, zil_sl_llr, (long dim, long n, const double *s, double c, double *llr_out))
 
 static inline void zil_sl_log_density(int isa, long dim, long n, const double *r, double *log_g_out) {

@@ -50,12 +50,12 @@ VM_INLINE void zil_softplus_read(const double *table, double t, double *u, doubl
     const double *d = c + ZIL_SP_NODES * ZIL_SP_ROW;
     const double *e = d + ZIL_SP_NODES * ZIL_SP_ROW;
     double f0 = c[8], f1 = 0.0, f2 = 0.0, g0 = d[8], g1 = 0.0, h0 = e[8];
-#define ZIL_SP_STEP(j)                                                                             \
-    f2 = f2 * x + f1;                                                                              \
-    f1 = f1 * x + f0;                                                                              \
-    f0 = f0 * x + c[j];                                                                            \
-    g1 = g1 * x + g0;                                                                              \
-    g0 = g0 * x + d[j];                                                                            \
+#define ZIL_SP_STEP(j)  \
+    f2 = f2 * x + f1;   \
+    f1 = f1 * x + f0;   \
+    f0 = f0 * x + c[j]; \
+    g1 = g1 * x + g0;   \
+    g0 = g0 * x + d[j]; \
     h0 = h0 * x + e[j];
     ZIL_SP_STEP(7)
     ZIL_SP_STEP(6)

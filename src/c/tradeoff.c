@@ -6,11 +6,11 @@
 
 #define B BESSEL_BLOCK
 #define SHARE_TERMS 23
-#define MAX_LOG 690.0     /* largest |log| of a ratio of radii; beyond, the region has no mass in a double */
-#define DROP 37.0         /* exp(-DROP) of the peak is where an integral is cut off */
+#define MAX_LOG 690.0 /* largest |log| of a ratio of radii; beyond, the region has no mass in a double */
+#define DROP 37.0     /* exp(-DROP) of the peak is where an integral is cut off */
 #define MAX_STEPS 40
-#define NEAR 0.004        /* log(a/b) below which the Taylor series is used: truncation 2e-14 */
-#define EMPTY -1e300      /* log of an integrand outside the region (rounding at its ends) */
+#define NEAR 0.004   /* log(a/b) below which the Taylor series is used: truncation 2e-14 */
+#define EMPTY -1e300 /* log of an integrand outside the region (rounding at its ends) */
 
 typedef struct {
     sl_law law;

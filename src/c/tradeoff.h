@@ -23,7 +23,8 @@
 #include "status.h"
 
 /* log alpha(t) for n thresholds t > 0 (ascending or not) and an estimate of the relative error of each. */
-ZIL_DECLARE(int, zil_tradeoff_tail, (long dim, double c, long n, const double *t, double *log_alpha_out, double *error_out))
+ZIL_DECLARE(int, zil_tradeoff_tail,
+            (long dim, double c, long n, const double *t, double *log_alpha_out, double *error_out))
 
 static inline int zil_tradeoff_tail(int isa, long dim, double c, long n, const double *t, double *log_alpha_out,
                                     double *error_out) {

@@ -1,5 +1,7 @@
 """Piecewise Chebyshev series against numpy's polynomials, and what a curve made of them answers at its ends."""
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy.polynomial import chebyshev
@@ -12,7 +14,7 @@ EDGES = np.array([0.0, 0.7, 1.0, 2.5])
 def table_of(*functions):
     """Interpolants of functions on EDGES as `panels.at` wants them, and the places of their nodes."""
     x = -np.cos(np.pi * (np.arange(panels.NODES) + 0.5) / panels.NODES)
-    node_x = np.concatenate([0.5 * (a + b) + 0.5 * (b - a) * x for a, b in zip(EDGES[:-1], EDGES[1:], strict=True)])
+    node_x = np.concatenate([0.5 * (a + b) + 0.5 * (b - a) * x for a, b in itertools.pairwise(EDGES)])
     half = 0.5 * np.diff(EDGES)[:, None]
     values = [function(node_x).reshape(-1, panels.NODES) for function in functions]
     series = [chebyshev.chebfit(x, v.T, panels.NODES - 1).T for v in values]
