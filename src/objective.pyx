@@ -1,4 +1,6 @@
-"""One term of a corrected loss over a range of row chunks (src/c/objective.h says what a term is)."""
+"""Corrected losses over a range of row chunks (src/c/objective.h says what a term is)."""
+
+from libc.stdlib cimport free, malloc
 
 cdef extern from "isa.h" nogil:
     int zil_isa_resolve(int level)
@@ -12,7 +14,7 @@ cdef extern from "objective.h" nogil:
         double a, c, e, q0, kappa
 
     ctypedef struct zil_rows:
-        Py_ssize_t n, d, stride
+        Py_ssize_t n, d, step, stride
         int intercept
         const double *x
         const double *y
@@ -21,11 +23,24 @@ cdef extern from "objective.h" nogil:
         const double *noise
         double noise_y
 
+    ctypedef struct zil_pass:
+        int n_terms, want
+        const zil_term *terms
+        const zil_rows *rows
+        const double *centre
+        const double *offset
+        const double *direction
+
     enum: ZIL_CHUNK
-    ctypedef void (*gradient_pass)(const zil_term *, const zil_rows *, Py_ssize_t, Py_ssize_t, double *, double *)
-    ctypedef void (*hessian_pass)(const zil_term *, const zil_rows *, Py_ssize_t, Py_ssize_t, double *)
-    gradient_pass pick_gradient "ZIL_PICK_GRADIENT" (int isa)
-    hessian_pass pick_hessian "ZIL_PICK_HESSIAN" (int isa)
+    enum: ZIL_HESSIAN
+    enum: ZIL_MEAT
+    enum: ZIL_BEND
+    Py_ssize_t scratch_size "ZIL_SCRATCH" (Py_ssize_t d)
+    ctypedef Py_ssize_t (*width_of)(Py_ssize_t, int)
+    ctypedef void (*row_pass)(const zil_pass *, Py_ssize_t, Py_ssize_t, double *, double *)
+    width_of pick_width "ZIL_PICK_WIDTH" (int isa)
+    row_pass pick_sums "ZIL_PICK_SUMS" (int isa)
+    row_pass pick_scores "ZIL_PICK_SCORES" (int isa)
 
 cdef extern from "softplus_smooth.h" nogil:
     enum: ZIL_SP_TAYLOR_SIZE
@@ -34,6 +49,7 @@ cdef extern from "softplus_smooth.h" nogil:
     void zil_softplus_table(const double *taylor, double q, int with_w, double *table_out)
 
 CHUNK = ZIL_CHUNK
+HESSIAN, MEAT, BEND = ZIL_HESSIAN, ZIL_MEAT, ZIL_BEND
 SOFTPLUS_TAYLOR_SIZE = ZIL_SP_TAYLOR_SIZE
 SOFTPLUS_TABLE_SIZE = ZIL_SP_TABLE_SIZE
 
@@ -92,9 +108,10 @@ cdef int pack_rows(
 ) except -1:
     out.n = x.shape[1]
     out.d = x.shape[0]
-    # a range of the rows of a larger table is read in place
-    if (out.n > 1 and x.strides[1] != sizeof(double)) or x.strides[0] % <Py_ssize_t>sizeof(double) != 0:
-        raise ValueError("the values of a feature must lie side by side")
+    # any layout is read in place: a range of a larger table, or a table stored row by row
+    if x.strides[1] % <Py_ssize_t>sizeof(double) != 0 or x.strides[0] % <Py_ssize_t>sizeof(double) != 0:
+        raise ValueError("the strides of x must be whole numbers of values")
+    out.step = x.strides[1] // <Py_ssize_t>sizeof(double)
     out.stride = x.strides[0] // <Py_ssize_t>sizeof(double)
     out.intercept = intercept
     if theta.shape[0] != out.d + intercept or noise.shape[0] != theta.shape[0] or theta.shape[0] == 0:
@@ -110,71 +127,80 @@ cdef int pack_rows(
     return 0
 
 
-cdef int check_chunks(Py_ssize_t n, Py_ssize_t first, Py_ssize_t last, Py_ssize_t rows_of_sums) except -1:
-    if not 0 <= first <= last <= (n + ZIL_CHUNK - 1) // ZIL_CHUNK or rows_of_sums != last - first:
-        raise ValueError("chunk range does not fit")
-    return 0
+cdef const double *optional(const double[::1] values, Py_ssize_t size) except? NULL:
+    if values is None:
+        return NULL
+    if values.shape[0] != size:
+        raise ValueError("centre, offset or direction has the wrong length")
+    return &values[0]
 
 
-def gradient(
-    object term,
-    const double[::1] table,
-    const double[:, :] x,
-    const double[::1] y,
-    const double[::1] w,
+def width(Py_ssize_t p, int want):
+    """Numbers per chunk of ``sums``."""
+    return pick_width(0)(p, want)
+
+
+def sums(
+    tuple parts,
     bint intercept,
     const double[::1] theta,
     const double[::1] noise,
     double noise_y,
+    int want,
     Py_ssize_t first,
     Py_ssize_t last,
     double[:, ::1] sums_out,
-    double[:, ::1] scores_out,
+    const double[::1] centre=None,
+    const double[::1] offset=None,
+    const double[::1] direction=None,
+    bint scores=False,
     int isa=-1,
 ):
-    """Sums of value and gradient, one row per chunk; row scores are *added* to ``scores_out`` unless None."""
-    cdef zil_term packed
-    cdef zil_rows rows
-    cdef double *scores = NULL
-    pack_term(term, &packed, table)
-    pack_rows(x, y, w, intercept, theta, noise, noise_y, &rows)
-    check_chunks(rows.n, first, last, sums_out.shape[0])
-    if sums_out.shape[1] != theta.shape[0] + 1:
-        raise ValueError("sums_out has the wrong width")
-    if scores_out is not None:
-        if scores_out.shape[0] != rows.n or scores_out.shape[1] != theta.shape[0]:
-            raise ValueError("scores_out has the wrong shape")
-        scores = &scores_out[0, 0] if rows.n > 0 else NULL
-    if first == last:
-        return
-    with nogil:
-        pick_gradient(isa)(&packed, &rows, first, last, &sums_out[0, 0], scores)
+    """Value, gradient and what ``want`` says (``HESSIAN | MEAT | BEND``), one row of ``sums_out`` per chunk.
 
-
-def hessian(
-    object term,
-    const double[::1] table,
-    const double[:, :] x,
-    const double[::1] y,
-    const double[::1] w,
-    bint intercept,
-    const double[::1] theta,
-    const double[::1] noise,
-    double noise_y,
-    Py_ssize_t first,
-    Py_ssize_t last,
-    double[:, ::1] sums_out,
-    int isa=-1,
-):
-    """Sums of the Hessian's lower triangle (row by row), one row per chunk."""
-    cdef zil_term packed
-    cdef zil_rows rows
-    pack_term(term, &packed, table)
-    pack_rows(x, y, w, intercept, theta, noise, noise_y, &rows)
-    check_chunks(rows.n, first, last, sums_out.shape[0])
-    if sums_out.shape[1] != theta.shape[0] * (theta.shape[0] + 1) // 2:
-        raise ValueError("sums_out has the wrong width")
-    if first == last:
-        return
-    with nogil:
-        pick_hessian(isa)(&packed, &rows, first, last, &sums_out[0, 0])
+    ``parts`` holds ``(term, table, x, y, w)``; row i of each belongs to row i of the others.  With ``scores`` the joint
+    scores of the rows of these chunks go to ``sums_out``, shape (n, p), instead.
+    """
+    cdef Py_ssize_t n_terms = len(parts), k, p = theta.shape[0]
+    cdef zil_term *terms = NULL
+    cdef zil_rows *rows = NULL
+    cdef double *scratch = NULL
+    cdef zil_pass packed
+    if n_terms == 0:
+        raise ValueError("a pass needs a term")
+    try:
+        terms = <zil_term *>malloc(n_terms * sizeof(zil_term))
+        rows = <zil_rows *>malloc(n_terms * sizeof(zil_rows))
+        if terms == NULL or rows == NULL:
+            raise MemoryError
+        for k in range(n_terms):
+            term, table, x, y, w = parts[k]
+            pack_term(term, &terms[k], table)
+            pack_rows(x, y, w, intercept, theta, noise, noise_y, &rows[k])
+            if rows[k].n != rows[0].n or rows[k].d != rows[0].d:
+                raise ValueError("data sets have different shapes")
+        packed.n_terms, packed.want, packed.terms, packed.rows = <int>n_terms, want, terms, rows
+        packed.centre = optional(centre, p)
+        packed.offset = optional(offset, p)
+        packed.direction = optional(direction, p)
+        if not scores and (want & ZIL_BEND) and direction is None:
+            raise ValueError("a bend needs its direction")
+        if not 0 <= first <= last <= (rows[0].n + ZIL_CHUNK - 1) // ZIL_CHUNK:
+            raise ValueError("chunk range does not fit")
+        if sums_out.shape[0] != (rows[0].n if scores else last - first):
+            raise ValueError("sums_out does not fit the chunk range")
+        if sums_out.shape[1] != (p if scores else pick_width(isa)(p, want)):
+            raise ValueError("sums_out has the wrong width")
+        scratch = <double *>malloc(scratch_size(rows[0].d) * sizeof(double))
+        if scratch == NULL:
+            raise MemoryError
+        if first < last:
+            with nogil:
+                if scores:
+                    pick_scores(isa)(&packed, first, last, scratch, &sums_out[0, 0])
+                else:
+                    pick_sums(isa)(&packed, first, last, scratch, &sums_out[0, 0])
+    finally:
+        free(terms)
+        free(rows)
+        free(scratch)

@@ -91,19 +91,20 @@ class Optimal:
         return (f"weights of the truncation levels: {shares}",)
 
 
-def box_curved(objects: Versions, theta: FloatArray, scores: FloatArray) -> IndexObjective:
+def box_curved(objects: Versions, theta: FloatArray, meat: FloatArray) -> IndexObjective:
     """A kinked objective truncated to the box itself, the version with the least noise: its Hessian estimates V.
 
-    ``scores`` (n, p) are those of the estimate.  The kernel follows Hall and Sheather with the *effective* number of
-    rows, and is no narrower than the sampling error of the index: the noise makes the estimate of V vary (and an
-    estimate from the same rows too large), and intervals whose length varies cover too little.
+    ``meat`` (p, p) is the mean outer product of the scores of the estimate.  The kernel follows Hall and Sheather with
+    the *effective* number of rows, and is no narrower than the sampling error of the index: the noise makes the
+    estimate of V vary (and an estimate from the same rows too large), and intervals whose length varies cover too
+    little.
     """
     box = objects.level(len(LEVELS) - 1)
     alone = np.eye(len(LEVELS))[-1]
     width = covariance.kernel_width(box, theta)
     width = covariance.kernel_width(box, theta, covariance.effective_rows(box, theta, width))
     smooth = curved(objects, theta, alone, width)
-    own = covariance.sandwich(scores, smooth.hessian(theta))
+    own = covariance.sandwich(meat, smooth.hessian(theta), objects.plain.n_rows)
     if not np.isfinite(own).all():
         return smooth
     wide = covariance.kernel_reach(box, own)
@@ -163,7 +164,7 @@ def fit(
         n_iter += steps
     final = curved(objects, theta, weights)
     if objects.plain.loss.kinked:
-        box_final = box_curved(objects, theta, scores)
+        box_final = box_curved(objects, theta, covariance.outer(scores))
         final = box_final if positive(box_final.hessian(theta)) else final
     value = objective.value_gradient(theta)[0]
     return Optimal(Solution(theta, value, n_iter, True, "converged"), scores, final, weights)
@@ -216,7 +217,7 @@ def _refine(
     """
     mixes = levels.held_out(weights)
     scores = levels.combine(mixes)
-    errors = np.sqrt(np.diag(covariance.sandwich(scores, hessian)))
+    errors = np.sqrt(np.diag(covariance.sandwich(covariance.outer(scores), hessian, len(scores))))
     if not np.isfinite(errors).all():
         return None
     # what folds with coefficients of their own add to the mean score; it hardly moves with theta

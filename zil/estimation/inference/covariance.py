@@ -109,10 +109,10 @@ def curved(objective: IndexObjective, theta: FloatArray) -> IndexObjective:
     width = kernel_width(objective, theta)
     if all(part.a >= 0.0 and part.e >= 0.0 for part in objective.parts):
         return objective.smoothed(width)
-    scores = objective.scores(theta)
+    meat = row_objective(objective, theta).meat(theta, penalised=False)
     wide = max(width, 0.5 * spread(objective, theta))
     for _ in range(2):
-        covariance = sandwich(scores, objective.smoothed(wide).hessian(theta))
+        covariance = sandwich(meat, objective.smoothed(wide).hessian(theta), objective.n_rows)
         if not np.isfinite(covariance).all():
             break
         wide = max(width, kernel_reach(objective, covariance))
@@ -144,20 +144,39 @@ def held_out_hessian(smooth: IndexObjective, theta: FloatArray, scores: FloatArr
     return total + penalty
 
 
-def row_scores(objective: IndexObjective, theta: FloatArray) -> FloatArray:
-    """Joint row scores (n, p) at an estimate.
+def row_objective(objective: IndexObjective, theta: FloatArray) -> IndexObjective:
+    """The objective whose row scores at an estimate are the joint scores of the sandwich.
 
     A vertex puts p rows exactly on their kink; rounding would give each one side or the other, so a kinked loss is
     smoothed by a millionth of the kernel: they get the mean of both sides.
     """
-    if objective.loss.kinked:
-        objective = objective.smoothed(1e-6 * kernel_width(objective, theta))
-    return objective.scores(theta)
+    if not objective.loss.kinked:
+        return objective
+    return objective.smoothed(1e-6 * kernel_width(objective, theta))
 
 
-def sandwich(scores: FloatArray, hessian: FloatArray) -> FloatArray:
-    """``V^-1 A V^-1 / n``, shape (p, p); nan where V is not positive definite."""
-    n, p = scores.shape
+def outer(scores: FloatArray, natural: FloatArray | None = None) -> FloatArray:
+    """Mean outer product of row scores (n, p), in the natural coordinates of the parameters if these are given."""
+    own = scores if natural is None else scores @ natural
+    return np.asarray(own.T @ own / len(own))
+
+
+def natural_meat(objective: IndexObjective, theta: FloatArray, natural: FloatArray) -> FloatArray:
+    """Mean outer product of the penalised row scores in natural coordinates (Coordinates.matrix), shape (p, p).
+
+    The centres of the columns come off row by row: a column far from 0 would cost the product its digits.
+    """
+    spread = np.diag(natural).copy()
+    centre = -natural[0] / spread
+    centre[0] = 0.0
+    if not objective.intercept or objective.loss.free:
+        return np.asarray(objective.meat(theta) * np.outer(spread, spread))
+    return np.asarray(objective.meat(theta, centre) * np.outer(spread, spread))
+
+
+def sandwich(meat: FloatArray, hessian: FloatArray, n: int) -> FloatArray:
+    """``V^-1 A V^-1 / n``, ``A`` the mean outer product of n scores (p, p); nan where V is not positive definite."""
+    p = len(meat)
     nothing = np.full((p, p), np.nan)
     scale = np.sqrt(np.abs(np.diag(hessian)))
     if not np.isfinite(hessian).all() or not (scale > 0.0).all():
@@ -166,6 +185,6 @@ def sandwich(scores: FloatArray, hessian: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(scaled)
     if values[0] <= 1e-12 * values[-1]:
         return nothing
-    inverse = (vectors / values) @ vectors.T
-    half = (scores / scale) @ inverse / scale
-    return np.asarray(half.T @ half / (n * n))
+    inside = (vectors / values) @ vectors.T / np.outer(scale, scale)
+    found = inside @ meat @ inside.T / n
+    return np.asarray(0.5 * (found + found.T))

@@ -95,7 +95,7 @@ def index_objective(
             if second is None and sample.noised:
                 second = antithetic(sample, max(copies, RB_COPIES), rng, n_threads)
     rows = corrections.correction(method, zero_prob)
-    first = Rows(np.ascontiguousarray(sample.x.T), np.ascontiguousarray(sample.y), sample.weights)
+    first = Rows(sample.x.T, np.ascontiguousarray(sample.y), sample.weights)
     parts: list[Part] = []
     for row in rows:
         if not row.doubled:
@@ -105,7 +105,7 @@ def index_objective(
             second = doubled(sample, copies, rng, n_threads)
         share = 1.0 / len(second)
         for x2, y2 in second:
-            own = Rows(np.ascontiguousarray(x2.T), np.ascontiguousarray(y2), sample.weights)
+            own = Rows(x2.T, np.ascontiguousarray(y2), sample.weights)
             parts.append(Part(own, a=row.a * share, c=row.c * share, e=row.e * share, kappa=row.kappa))
     noise = np.concatenate([np.zeros(int(intercept)), sample.scale**2])
     extra = {"size": size} if issubclass(kind, RowObjective) else {}

@@ -17,7 +17,8 @@ class Rows:
 
     Attributes
     ----------
-    features : (d, n) C array
+    features : (d, n) array
+        Of any layout: the transpose of a table stored row by row is read in place.
     response : (n,) array or None
     weights : (n,) array or None
         Row weights.

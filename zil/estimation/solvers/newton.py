@@ -100,7 +100,7 @@ def _finite(objective: IndexObjective, theta: FloatArray, trial: bool = True) ->
     point not to go to, at the start (``trial`` False) it is an error.
     """
     try:
-        value, gradient = objective.value_gradient(theta)
+        value, gradient = objective.probe(theta)
     except NotSmoothError:
         if not trial:
             raise
