@@ -38,6 +38,8 @@ cdef extern from "objective.h" nogil:
     Py_ssize_t scratch_size "ZIL_SCRATCH" (Py_ssize_t d)
     ctypedef Py_ssize_t (*width_of)(Py_ssize_t, int)
     ctypedef void (*row_pass)(const zil_pass *, Py_ssize_t, Py_ssize_t, double *, double *)
+    ctypedef void (*moments_pass)(const zil_rows *, const double *, Py_ssize_t, Py_ssize_t, double *, double *)
+    moments_pass pick_moments "ZIL_PICK_MOMENTS" (int isa)
     width_of pick_width "ZIL_PICK_WIDTH" (int isa)
     row_pass pick_sums "ZIL_PICK_SUMS" (int isa)
     row_pass pick_scores "ZIL_PICK_SCORES" (int isa)
@@ -203,4 +205,35 @@ def sums(
     finally:
         free(terms)
         free(rows)
+        free(scratch)
+
+
+def moments(
+    const double[:, :] x,
+    const double[::1] y,
+    const double[::1] w,
+    const double[::1] centre,
+    Py_ssize_t first,
+    Py_ssize_t last,
+    double[:, ::1] sums_out,
+    int isa=-1,
+):
+    """Sums of ``(1, x, y)`` times its transpose about ``centre``, lower triangle, one row per chunk."""
+    cdef zil_rows rows
+    cdef Py_ssize_t k = x.shape[0] + (1 if y is None else 2)
+    cdef double *scratch = NULL
+    pack_rows(x, y, w, True, centre[: x.shape[0] + 1], centre[: x.shape[0] + 1], 0.0, &rows)
+    if centre.shape[0] != k or sums_out.shape[1] != k * (k + 1) // 2 or sums_out.shape[0] != last - first:
+        raise ValueError("centre or sums_out has the wrong length")
+    if not 0 <= first <= last <= (rows.n + ZIL_CHUNK - 1) // ZIL_CHUNK:
+        raise ValueError("chunk range does not fit")
+    if first == last:
+        return
+    scratch = <double *>malloc(scratch_size(x.shape[0] + 2) * sizeof(double))
+    if scratch == NULL:
+        raise MemoryError
+    try:
+        with nogil:
+            pick_moments(isa)(&rows, &centre[0], first, last, scratch, &sums_out[0, 0])
+    finally:
         free(scratch)

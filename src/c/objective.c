@@ -479,3 +479,33 @@ void ZIL_NAME(zil_scores_pass)(const zil_pass *pass, ptrdiff_t first, ptrdiff_t 
                 scores_out[(start + i) * p + j] = scores[j * ZIL_TURNED + i];
     }
 }
+
+/* Moments of the columns (1, features, response), about `centre` (0 for the first). */
+void ZIL_NAME(zil_moments_pass)(const zil_rows *rows, const double *centre, ptrdiff_t first, ptrdiff_t last,
+                                double *scratch, double *sums_out) {
+    ptrdiff_t d = rows->d, k = d + (rows->y ? 2 : 1), width = k * (k + 1) / 2;
+    double *columns = scratch + d * ZIL_TURNED, scaled[ZIL_BLOCK];
+    for (ptrdiff_t chunk = first; chunk < last; chunk++) {
+        double *sums = sums_out + (chunk - first) * width;
+        ptrdiff_t stop = (chunk + 1) * ZIL_CHUNK < rows->n ? (chunk + 1) * ZIL_CHUNK : rows->n;
+        for (ptrdiff_t j = 0; j < width; j++)
+            sums[j] = 0.0;
+        for (ptrdiff_t start = chunk * ZIL_CHUNK; start < stop; start += ZIL_BLOCK) {
+            int m = block_rows(start, stop);
+            view v = look(rows, start, m, scratch);
+            for (ptrdiff_t j = 1; j < k; j++) {
+                const double *x = j <= d ? v.x + (j - 1) * v.stride : v.y;
+                for (int i = 0; i < m; i++)
+                    columns[j * ZIL_TURNED + i] = x[i] - centre[j];
+            }
+            double *at = sums;
+            for (ptrdiff_t j = 0; j < k; j++) {
+                for (int i = 0; i < m; i++)
+                    scaled[i] = (j ? columns[j * ZIL_TURNED + i] : 1.0) * (v.w ? v.w[i] : 1.0);
+                *at++ += lane_sum(scaled, m);
+                for (ptrdiff_t l = 1; l <= j; l++)
+                    *at++ += lane_dot(scaled, columns + l * ZIL_TURNED, m);
+            }
+        }
+    }
+}

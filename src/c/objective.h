@@ -78,6 +78,13 @@ ZIL_DECLARE(void, zil_sums_pass,
 ZIL_DECLARE(void, zil_scores_pass,
             (const zil_pass *pass, ptrdiff_t first, ptrdiff_t last, double *scratch, double *scores_out))
 
+/* Second moments of (1, features, response if there is one) about centre (its first entry is not read), weighted: the
+ * lower triangle row by row, one row of sums_out per chunk.  Scratch as above, with room for two columns more. */
+ZIL_DECLARE(void, zil_moments_pass,
+            (const zil_rows *rows, const double *centre, ptrdiff_t first, ptrdiff_t last, double *scratch,
+             double *sums_out))
+
+#define ZIL_PICK_MOMENTS(isa) ZIL_DISPATCH(isa, zil_moments_pass)
 #define ZIL_PICK_WIDTH(isa) ZIL_DISPATCH(isa, zil_sums_width)
 #define ZIL_PICK_SUMS(isa) ZIL_DISPATCH(isa, zil_sums_pass)
 #define ZIL_PICK_SCORES(isa) ZIL_DISPATCH(isa, zil_scores_pass)

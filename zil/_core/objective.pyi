@@ -32,3 +32,13 @@ def sums(
     scores: bool = ...,
     isa: int = ...,
 ) -> None: ...
+def moments(
+    x: _Vector,
+    y: _Vector | None,
+    w: _Vector | None,
+    centre: _Vector,
+    first: int,
+    last: int,
+    sums_out: _Vector,
+    isa: int = ...,
+) -> None: ...

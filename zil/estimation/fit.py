@@ -306,8 +306,7 @@ def _read_sample(
     if not intercept and not sample.names:
         raise ValueError("nothing to fit: x=[] without an intercept")
     if not loss.free:
-        used = slice(None) if sample.weights is None else sample.weights > 0.0
-        samples.check_rank(sample.x[used], sample.names, intercept)
+        samples.check_rank(sample, intercept)
     return sample
 
 

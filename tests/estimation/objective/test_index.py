@@ -12,7 +12,8 @@ from zil._core import objective as kernel
 from zil._core import probe
 from zil.estimation.objective import corrections
 from zil.estimation.objective.index import IndexObjective
-from zil.estimation.objective.rows import Part, Rows
+from zil.estimation.objective.parts import Part
+from zil.estimation.rows import Rows
 from zil.estimation.scl import SmoothCheck
 
 LOSSES = [

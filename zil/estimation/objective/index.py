@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zil import _threads
 from zil._core import objective as kernel
 from zil._validate import FloatArray
 from zil.estimation.losses.base import Loss
-from zil.estimation.objective.rows import Part
+from zil.estimation.objective.parts import Part
+from zil.estimation.rows import square
 
 # Chunks of 4096 rows per thread below which a second thread costs more than it saves.
 GRAIN = 8
@@ -31,21 +31,6 @@ def _softplus_taylor() -> FloatArray:
     kernel.softplus_taylor(taylor)
     taylor.flags.writeable = False
     return taylor
-
-
-@functools.cache
-def _lower(p: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Places of a lower triangle: making them costs as much as the Hessian of a thousand rows."""
-    return np.tril_indices(p)
-
-
-def square(packed: FloatArray, p: int) -> FloatArray:
-    """A symmetric matrix from its lower triangle, row by row."""
-    out = np.zeros((p, p))
-    low = _lower(p)
-    out[low] = packed
-    out[low[1], low[0]] = out[low]
-    return out
 
 
 _Packed = tuple[tuple[Any, ...], bool, FloatArray, FloatArray, float, int]

@@ -21,7 +21,7 @@ from zil._validate import FloatArray
 from zil.estimation.losses.blockwise import STEP, Block, RowLoss
 from zil.estimation.losses.smoothing import NotSmoothError
 from zil.estimation.objective.index import IndexObjective
-from zil.estimation.objective.rows import Part
+from zil.estimation.objective.parts import Part
 
 # Values whose squares would overflow count as infinite.
 HUGE = 1e140

@@ -24,7 +24,8 @@ from scipy import sparse
 from zil._validate import FloatArray
 from zil.estimation.objective.coordinates import coordinates
 from zil.estimation.objective.index import IndexObjective
-from zil.estimation.objective.rows import Part, Rows
+from zil.estimation.objective.parts import Part
+from zil.estimation.rows import Rows
 from zil.estimation.sample import Box
 from zil.privacy.doubling import double
 

@@ -14,7 +14,7 @@ from zil.estimation.losses.compiled import Asymptote, Squared
 from zil.estimation.losses.user import Growth, Index
 from zil.estimation.objective.coordinates import Coordinates
 from zil.estimation.objective.index import IndexObjective
-from zil.estimation.objective.rows import Part
+from zil.estimation.objective.parts import Part
 
 # Slopes far out, as shares of a typical one: what is rounding, and above what the lowest of one descent is trusted.
 SLOPE_ROUNDING, STEEP = 1e-9, 0.25

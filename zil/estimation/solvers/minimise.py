@@ -36,6 +36,8 @@ from zil.estimation.solvers.outcome import Solution
 BOX_RADIUS = 50.0
 # How much farther out the minimum of a convex objective that grows in every direction may be.
 FAR = 1e8
+# Rows of which a first guess is taken.
+SOME = 10_000
 # Values closer than this share of their size are the same: sums of many terms are not more exact.
 SAME = 1e-13
 
@@ -76,7 +78,9 @@ def minimise(
     if start is None:
         z = np.zeros(objective.n_params)
         if objective.intercept and coords.unit != 1.0 and objective.parts[0].rows.response is not None:
-            z[0] = float(np.median(objective.loss.target(objective.parts[0].rows.response)))
+            response = objective.parts[0].rows.response
+            some = response[:: max(1, len(response) // SOME)]  # a start need not be exact
+            z[0] = float(np.median(objective.loss.target(some)))
         if naive is not None:
             z = coords.z(minimise(naive, box=box).theta)
     else:
@@ -116,7 +120,8 @@ def _offset(objective: IndexObjective) -> float:
     response = objective.parts[0].rows.response
     if objective.loss.classifier or response is None or not len(response):
         return 0.0
-    return float(np.abs(objective.loss.target(response)).max())
+    target = objective.loss.target(response)
+    return float(max(target.max(), -target.min()))
 
 
 def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: Region, exact: bool) -> Solution:
