@@ -23,6 +23,7 @@ from dataclasses import replace
 import numpy as np
 
 from zil._validate import FloatArray
+from zil.estimation.losses.compiled import Squared
 from zil.estimation.objective import rough
 from zil.estimation.objective.coordinates import Coordinates, coordinates
 from zil.estimation.objective.index import IndexObjective
@@ -83,6 +84,8 @@ def minimise(
             z[0] = float(np.median(objective.loss.target(some)))
         if naive is not None:
             z = coords.z(minimise(naive, box=box).theta)
+        elif (projection := _projection(objective)) is not None:
+            z = coords.z(projection)
     else:
         z = coords.z(np.asarray(start, dtype=np.float64))
     radius = BOX_RADIUS * coords.unit + _offset(objective)
@@ -114,6 +117,18 @@ def minimise(
             message="the objective is unbounded below (the noise is too large for this sample); a local minimum only",
         )
     return solution
+
+
+def _projection(objective: IndexObjective) -> FloatArray | None:
+    """Ordinary least squares from the moments, where that is the objective: Newton then only has to confirm it."""
+    part = objective.parts[0]
+    moments = part.rows.moments(objective.n_threads)
+    plain = len(objective.parts) == 1 and part.a > 0.0 and part.c == part.e == 0.0 and objective.ridge == 0.0
+    if not (isinstance(objective.loss, Squared) and plain and objective.intercept and moments.sound):
+        return None
+    d = len(part.rows.features)
+    slopes = np.linalg.solve(moments.covariance[:d, :d], moments.covariance[:d, d]) if d else np.zeros(0)
+    return np.concatenate([[moments.mean[d] - moments.mean[:d] @ slopes], slopes])
 
 
 def _offset(objective: IndexObjective) -> float:
