@@ -31,7 +31,15 @@ cdef extern from "objective.h" nogil:
         const double *offset
         const double *direction
 
+    ctypedef struct zil_shells:
+        zil_term term
+        zil_rows rows
+        const Py_ssize_t *starts
+        const int *index
+        const unsigned char *slot
+
     enum: ZIL_CHUNK
+    enum: ZIL_MAX_FOLDS
     enum: ZIL_HESSIAN
     enum: ZIL_MEAT
     enum: ZIL_BEND
@@ -40,6 +48,11 @@ cdef extern from "objective.h" nogil:
     ctypedef void (*row_pass)(const zil_pass *, Py_ssize_t, Py_ssize_t, double *, double *)
     ctypedef void (*moments_pass)(const zil_rows *, const double *, Py_ssize_t, Py_ssize_t, double *, double *)
     moments_pass pick_moments "ZIL_PICK_MOMENTS" (int isa)
+    ctypedef void (*level_pass)(
+        const zil_pass *, const zil_shells *, int, int, int, Py_ssize_t, Py_ssize_t, double *, double *
+    )
+    level_pass pick_levels "ZIL_PICK_LEVELS" (int isa)
+    Py_ssize_t level_scratch "ZIL_LEVEL_SCRATCH" (Py_ssize_t d, Py_ssize_t k)
     width_of pick_width "ZIL_PICK_WIDTH" (int isa)
     row_pass pick_sums "ZIL_PICK_SUMS" (int isa)
     row_pass pick_scores "ZIL_PICK_SCORES" (int isa)
@@ -236,4 +249,101 @@ def moments(
         with nogil:
             pick_moments(isa)(&rows, &centre[0], first, last, scratch, &sums_out[0, 0])
     finally:
+        free(scratch)
+
+
+cdef int pack_shells(
+    object entry, bint intercept, const double[::1] theta, const double[::1] noise, double noise_y, Py_ssize_t n,
+    int n_slots, Py_ssize_t first, Py_ssize_t last, zil_shells *out,
+) except -1:
+    cdef const Py_ssize_t[::1] starts
+    cdef const int[::1] index
+    cdef const unsigned char[::1] slot
+    cdef Py_ssize_t i, chunk, n_chunks = (n + ZIL_CHUNK - 1) // ZIL_CHUNK, m
+    term, table, x, y, w, starts, index, slot = entry
+    pack_term(term, &out.term, table)
+    if out.term.c != 0.0 or out.term.e != 0.0 and out.term.kappa != 0.0:
+        raise ValueError("rows in shells carry no noise terms")
+    pack_rows(x, y, w, intercept, theta, noise, noise_y, &out.rows)
+    m = out.rows.n
+    if starts.shape[0] != n_chunks + 1 or index.shape[0] != m or slot.shape[0] != m:
+        raise ValueError("starts, index or slot has the wrong length")
+    if starts[0] != 0 or starts[n_chunks] != m:
+        raise ValueError("starts must begin with 0 and end with the number of stored rows")
+    for chunk in range(first, last):
+        if not 0 <= starts[chunk] <= starts[chunk + 1] <= m:
+            raise ValueError("starts must not fall")
+        for i in range(starts[chunk], starts[chunk + 1]):
+            if index[i] // ZIL_CHUNK != chunk or index[i] >= n or not 1 <= slot[i] < n_slots:
+                raise ValueError("a stored row lies outside its chunk or has no slot")
+    out.starts = &starts[0]
+    out.index = &index[0] if m > 0 else NULL
+    out.slot = &slot[0] if m > 0 else NULL
+    return 0
+
+
+def levels(
+    tuple parts,
+    tuple sets,
+    bint intercept,
+    const double[::1] theta,
+    const double[::1] noise,
+    double noise_y,
+    int want,
+    int n_slots,
+    int n_folds,
+    Py_ssize_t first,
+    Py_ssize_t last,
+    double[:, :, ::1] sums_out,
+    int isa=-1,
+):
+    """Sums by chunk and fold of the joint scores in slots, and with ``MEAT`` of their outer products.
+
+    ``parts`` as in ``sums``; ``sets`` holds ``(term, table, x, y, w, starts, index, slot)``.
+    """
+    cdef Py_ssize_t n_terms = len(parts), k, p = theta.shape[0], columns = n_slots * p + 1
+    cdef int n_sets = <int>len(sets)
+    cdef zil_term *terms = NULL
+    cdef zil_rows *rows = NULL
+    cdef zil_shells *shells = NULL
+    cdef double *scratch = NULL
+    cdef zil_pass packed
+    if n_terms == 0 or not 1 <= n_folds <= ZIL_MAX_FOLDS or not 1 <= n_slots <= 100:
+        raise ValueError("a pass needs a term, and a number of folds and slots that fits")
+    try:
+        terms = <zil_term *>malloc(n_terms * sizeof(zil_term))
+        rows = <zil_rows *>malloc(n_terms * sizeof(zil_rows))
+        shells = <zil_shells *>malloc((n_sets + 1) * sizeof(zil_shells))
+        if terms == NULL or rows == NULL or shells == NULL:
+            raise MemoryError
+        for k in range(n_terms):
+            term, table, x, y, w = parts[k]
+            pack_term(term, &terms[k], table)
+            pack_rows(x, y, w, intercept, theta, noise, noise_y, &rows[k])
+            if rows[k].n != rows[0].n or rows[k].d != rows[0].d:
+                raise ValueError("data sets have different shapes")
+        if not 0 <= first <= last <= (rows[0].n + ZIL_CHUNK - 1) // ZIL_CHUNK:
+            raise ValueError("chunk range does not fit")
+        for k in range(n_sets):
+            pack_shells(sets[k], intercept, theta, noise, noise_y, rows[0].n, n_slots, first, last, &shells[k])
+            if shells[k].rows.d != rows[0].d:
+                raise ValueError("data sets have different shapes")
+        packed.n_terms, packed.want, packed.terms, packed.rows = <int>n_terms, want, terms, rows
+        packed.centre = packed.offset = packed.direction = NULL
+        if sums_out.shape[0] != last - first or sums_out.shape[1] != n_folds:
+            raise ValueError("sums_out does not fit the chunk range")
+        if sums_out.shape[2] != columns + (columns * (columns + 1) // 2 if want & ZIL_MEAT else 0):
+            raise ValueError("sums_out has the wrong width")
+        scratch = <double *>malloc(level_scratch(rows[0].d, columns) * sizeof(double))
+        if scratch == NULL:
+            raise MemoryError
+        if first < last:
+            with nogil:
+                pick_levels(isa)(
+                    &packed, shells, n_sets, n_slots, n_folds, first, last, scratch, &sums_out[0, 0, 0]
+                )
+    finally:
+        free(terms)
+        free(rows)
+        free(shells)
         free(scratch)

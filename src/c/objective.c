@@ -509,3 +509,75 @@ void ZIL_NAME(zil_moments_pass)(const zil_rows *rows, const double *centre, ptrd
         }
     }
 }
+
+/* Where each row of a chunk goes, folds one after the other: row r belongs to fold r mod n_folds. */
+static void places(ptrdiff_t start, int m, int n_folds, int *place, int *ends) {
+    int at = 0;
+    for (int f = 0; f < n_folds; f++) {
+        for (int i = (int)(((f - start) % n_folds + n_folds) % n_folds); i < m; i += n_folds)
+            place[i] = at++;
+        ends[f] = at;
+    }
+}
+
+void ZIL_NAME(zil_level_pass)(const zil_pass *pass, const zil_shells *sets, int n_sets, int n_slots, int n_folds,
+                              ptrdiff_t first, ptrdiff_t last, double *scratch, double *sums_out) {
+    const zil_rows *lead = pass->rows;
+    ptrdiff_t one = lead->intercept ? 1 : 0, p = lead->d + one, k = n_slots * p + 1;
+    ptrdiff_t width = k + (pass->want & ZIL_MEAT ? k * (k + 1) / 2 : 0);
+    double q = noise_length(lead, p), *turned = scratch, *columns = scratch + lead->d * ZIL_TURNED;
+    int place[ZIL_CHUNK], ends[ZIL_MAX_FOLDS];
+    block b;
+    for (ptrdiff_t chunk = first; chunk < last; chunk++) {
+        ptrdiff_t from = chunk * ZIL_CHUNK, stop = from + ZIL_CHUNK < lead->n ? from + ZIL_CHUNK : lead->n;
+        double *sums = sums_out + (chunk - first) * n_folds * width;
+        places(from, (int)(stop - from), n_folds, place, ends);
+        for (ptrdiff_t j = 0; j < k; j++)
+            for (int i = 0; i < stop - from; i++)
+                columns[j * ZIL_TALL + i] = 0.0;
+        for (ptrdiff_t start = from; start < stop; start += ZIL_BLOCK) {
+            int m = block_rows(start, stop);
+            const int *to = place + (start - from);
+            for (int i = 0; i < m; i++)
+                columns[(k - 1) * ZIL_TALL + to[i]] = lead->w ? lead->w[start + i] : 1.0;
+            for (int l = 0; l < pass->n_terms; l++) {
+                view v = look(pass->rows + l, start, m, turned);
+                derivatives(pass->terms + l, pass->rows + l, &v, q, 0, &b);
+                for (int i = 0; one && i < m; i++)
+                    columns[to[i]] += b.t[i];
+                for (ptrdiff_t j = one; j < p; j++) {
+                    const double *x = v.x + (j - one) * v.stride;
+                    double *own = columns + j * ZIL_TALL, g = 2.0 * lead->noise[j] * lead->theta[j];
+                    for (int i = 0; i < m; i++)
+                        own[to[i]] += b.t[i] * x[i] + b.q[i] * g;
+                }
+            }
+        }
+        for (int l = 0; l < n_sets; l++) {
+            const zil_shells *set = sets + l;
+            ptrdiff_t end = set->starts[chunk + 1];
+            for (ptrdiff_t start = set->starts[chunk]; start < end; start += ZIL_BLOCK) {
+                int m = block_rows(start, end);
+                view v = look(&set->rows, start, m, turned);
+                derivatives(&set->term, &set->rows, &v, q, 0, &b);
+                for (int i = 0; i < m; i++) {
+                    double *own = columns + set->slot[start + i] * p * ZIL_TALL + place[set->index[start + i] - from];
+                    double t = b.t[i];
+                    if (one)
+                        own[0] += t;
+                    for (ptrdiff_t j = one; j < p; j++)
+                        own[j * ZIL_TALL] += t * v.x[(j - one) * v.stride + i];
+                }
+            }
+        }
+        for (int f = 0; f < n_folds; f++) {
+            int begin = f ? ends[f - 1] : 0, m = ends[f] - begin;
+            double *at = sums + f * width;
+            for (ptrdiff_t j = 0; j < k; j++)
+                *at++ = lane_sum(columns + j * ZIL_TALL + begin, m);
+            for (ptrdiff_t j = 0; (pass->want & ZIL_MEAT) && j < k; j++)
+                for (ptrdiff_t l = 0; l <= j; l++)
+                    *at++ = lane_dot(columns + j * ZIL_TALL + begin, columns + l * ZIL_TALL + begin, m);
+        }
+    }
+}

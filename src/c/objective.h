@@ -20,6 +20,7 @@
 #define ZIL_OBJECTIVE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "isa.h"
 
@@ -84,6 +85,26 @@ ZIL_DECLARE(void, zil_moments_pass,
             (const zil_rows *rows, const double *centre, ptrdiff_t first, ptrdiff_t last, double *scratch,
              double *sums_out))
 
+/* Rows of a further data set that lie in some shell of the public box, grouped by the chunk of their sample row. */
+typedef struct {
+    zil_term term; /* without noise terms */
+    zil_rows rows;
+    const ptrdiff_t *starts;    /* (chunks + 1,) first stored row of each chunk of the sample */
+    const int32_t *index;       /* row of the sample */
+    const unsigned char *slot;  /* which group of columns the score of the row is added to, 1 .. n_slots - 1 */
+} zil_shells;
+
+#define ZIL_MAX_FOLDS 16
+#define ZIL_TALL (ZIL_CHUNK + 8)
+/* Doubles that a level pass needs as scratch: k = n_slots p + 1. */
+#define ZIL_LEVEL_SCRATCH(d, k) ((d) * ZIL_TURNED + (k) * ZIL_TALL)
+/* Joint scores of each row, slot by slot: the terms of the pass in slot 0, the sets in theirs, the row weight as a last
+ * column.  For each chunk and fold (row number mod n_folds) the k sums and, with ZIL_MEAT, their outer products. */
+ZIL_DECLARE(void, zil_level_pass,
+            (const zil_pass *pass, const zil_shells *sets, int n_sets, int n_slots, int n_folds, ptrdiff_t first,
+             ptrdiff_t last, double *scratch, double *sums_out))
+
+#define ZIL_PICK_LEVELS(isa) ZIL_DISPATCH(isa, zil_level_pass)
 #define ZIL_PICK_MOMENTS(isa) ZIL_DISPATCH(isa, zil_moments_pass)
 #define ZIL_PICK_WIDTH(isa) ZIL_DISPATCH(isa, zil_sums_width)
 #define ZIL_PICK_SUMS(isa) ZIL_DISPATCH(isa, zil_sums_pass)

@@ -42,3 +42,18 @@ def moments(
     sums_out: _Vector,
     isa: int = ...,
 ) -> None: ...
+def levels(
+    parts: tuple[tuple[_Term, _Vector | None, _Vector, _Vector | None, _Vector | None], ...],
+    sets: tuple[tuple[object, ...], ...],
+    intercept: bool,
+    theta: _Vector,
+    noise: _Vector,
+    noise_y: float,
+    want: int,
+    n_slots: int,
+    n_folds: int,
+    first: int,
+    last: int,
+    sums_out: _Vector,
+    isa: int = ...,
+) -> None: ...

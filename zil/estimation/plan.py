@@ -145,10 +145,15 @@ class Plan:
             best = optimal.fit(levels, start=self.start, naive=naive, box=self.limits)
 
             def combined() -> Pieces:
-                scores = self._penalised(best.scores, objective, best.solution.theta)
-                return Pieces(
-                    lambda: scores, lambda natural: covariance.outer(scores, natural), best.hessian(), best.smooth
-                )
+                theta = best.solution.theta
+                penalty = objective.penalty(theta)
+                meat = best.combined(penalty).meat
+
+                def rows() -> FloatArray:
+                    mixes = [np.vstack([mix[:-1], penalty]) for mix in best.mixes]
+                    return levels.rows(theta, best.width, mixes)
+
+                return Pieces(rows, lambda natural: natural.T @ meat @ natural, best.hessian(), best.smooth)
 
             return Estimate(objective, best.solution, combined, best.notes())
         first = None if objective is naive else naive

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,7 @@ class Rows:
     features: FloatArray
     response: FloatArray | None
     weights: FloatArray | None = None
-    index: NDArray[np.intp] | None = None
+    index: NDArray[np.integer[Any]] | None = None
 
     @property
     def y(self) -> FloatArray:

@@ -18,7 +18,7 @@ from zil import _threads
 from zil._core import objective as kernel
 from zil._validate import FloatArray
 from zil.estimation.losses.base import Loss
-from zil.estimation.objective.parts import Part
+from zil.estimation.objective.parts import Part, Shells
 from zil.estimation.rows import square
 
 # Chunks of 4096 rows per thread below which a second thread costs more than it saves.
@@ -254,6 +254,65 @@ class IndexObjective:
         if centre is not None:
             scores -= np.multiply.outer(scores[:, 0], centre)
         return np.asarray(scores.T @ scores / self.n_rows)
+
+    def level_sums(
+        self, theta: FloatArray, sets: Sequence[Shells], n_slots: int, n_folds: int, outer: bool
+    ) -> FloatArray:
+        """Sums over rows of the joint scores slot by slot, and of their outer products, for each fold of the rows.
+
+        A row has ``n_slots p + 1`` numbers: the score of this objective, what the sets add in each slot, and its
+        weight.  Row r belongs to fold ``r mod n_folds``.  Shape (n_folds, k), or (n_folds, k + k (k + 1) / 2) with
+        ``outer``, the lower triangle row by row.
+        """
+        theta = np.ascontiguousarray(theta, dtype=np.float64)
+        k = n_slots * len(theta) + 1
+        want = kernel.MEAT if outer else 0
+        parts, intercept, _, noise, noise_y, _ = self._packed(theta, self.parts, 0)
+        packed = []
+        for each in sets:
+            rows = each.rows
+            term, table = self._term(each, theta, False)
+            packed.append((term, table, rows.features, rows.response, rows.weights, each.starts, rows.index, each.slot))
+        n_chunks = -(-self.n_rows // kernel.CHUNK)
+        width = k + (k * (k + 1) // 2 if outer else 0)
+        # folded run by run: a row of sums per chunk would be as large as the sample
+        run = max(1, self._run_of_chunks(n_folds * width))
+        out = np.zeros((n_folds, width))
+        for start in range(0, n_chunks, run):
+            sums = np.empty((min(run, n_chunks - start), n_folds, width))
+
+            def task(first: int, last: int, sums: FloatArray = sums, start: int = start) -> None:
+                kernel.levels(
+                    parts, tuple(packed), intercept, theta, noise, noise_y, want, n_slots, n_folds,
+                    start + first, start + last, sums[first:last],
+                )  # fmt: skip
+
+            _threads.run_chunks(task, len(sums), self.n_threads)
+            for own in sums:
+                out += own
+        return out
+
+    @staticmethod
+    def _run_of_chunks(width: int) -> int:
+        """Chunks whose sums are held at once."""
+        return min(64, (1 << 22) // width)
+
+    def level_columns(self, theta: FloatArray, sets: Sequence[Shells], n_slots: int) -> FloatArray:
+        """The numbers of each row that ``level_sums`` adds up, shape (n, n_slots p + 1)."""
+        theta = np.ascontiguousarray(theta, dtype=np.float64)
+        p = self.n_params
+        columns = np.zeros((self.n_rows, n_slots * p + 1))
+        by_slot = columns[:, :-1].reshape(self.n_rows, n_slots, p)
+        own = np.empty((self.n_rows, p))
+        self._row_scores(theta, self.parts, own)
+        by_slot[:, 0] = own
+        for each in sets:
+            own = np.empty((len(each.slot), p))
+            self._row_scores(theta, [each], own)
+            assert each.rows.index is not None
+            np.add.at(by_slot, (each.rows.index, each.slot), own)
+        columns[:, -1] = 1.0 if self.parts[0].rows.weights is None else self.parts[0].rows.weights
+        return columns
 
     def bends(self, theta: FloatArray, direction: FloatArray) -> tuple[float, float]:
         """Mean and mean square over rows of the second derivative along a direction, ridge apart."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from zil.estimation.losses.base import Term
 from zil.estimation.rows import Rows
 
@@ -26,3 +29,19 @@ class Part(Term):
                 None if own.index is None else own.index[rows],
             ),
         )
+
+
+@dataclass(frozen=True)
+class Shells(Part):
+    """A term on the rows of a noisy data set that lie in some shell of the public box, in the order of the sample.
+
+    Attributes
+    ----------
+    starts : (chunks + 1,) array
+        First stored row of each chunk of the sample.
+    slot : (n,) array of bytes
+        Shell of each row: the number of the smallest level that holds it.
+    """
+
+    starts: NDArray[np.intp]
+    slot: NDArray[np.uint8]

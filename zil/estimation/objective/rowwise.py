@@ -21,7 +21,8 @@ from zil._validate import FloatArray
 from zil.estimation.losses.blockwise import STEP, Block, RowLoss
 from zil.estimation.losses.smoothing import NotSmoothError
 from zil.estimation.objective.index import IndexObjective
-from zil.estimation.objective.parts import Part
+from zil.estimation.objective.parts import Part, Shells
+from zil.estimation.rows import lower
 
 # Values whose squares would overflow count as infinite.
 HUGE = 1e140
@@ -112,6 +113,18 @@ class RowObjective(IndexObjective):
     def meat(self, theta: FloatArray, centre: FloatArray | None = None, penalised: bool = True) -> FloatArray:
         offset = self.penalty(theta) if penalised and self.ridge > 0.0 else None
         return self._row_meat(theta, centre, offset)
+
+    def level_sums(
+        self, theta: FloatArray, sets: Sequence[Shells], n_slots: int, n_folds: int, outer: bool
+    ) -> FloatArray:
+        columns = self.level_columns(theta, sets, n_slots)
+        k = columns.shape[1]
+        out = []
+        for fold in range(n_folds):
+            own = columns[fold::n_folds]
+            sums = own.sum(axis=0)
+            out.append(np.concatenate([sums, (own.T @ own)[lower(k)]]) if outer else sums)
+        return np.stack(out)
 
     def bends(self, theta: FloatArray, direction: FloatArray) -> tuple[float, float]:
         return self._row_bends(theta, direction)
