@@ -174,7 +174,8 @@ def sums(
     """Value, gradient and what ``want`` says (``HESSIAN | MEAT | BEND``), one row of ``sums_out`` per chunk.
 
     ``parts`` holds ``(term, table, x, y, w)``; row i of each belongs to row i of the others.  With ``scores`` the joint
-    scores of the rows of these chunks go to ``sums_out``, shape (n, p), instead.
+    scores of the rows of these chunks go to ``sums_out``, shape (n, p), instead; with ``BEND`` their second derivatives
+    along the direction, shape (n, 1).
     """
     cdef Py_ssize_t n_terms = len(parts), k, p = theta.shape[0]
     cdef zil_term *terms = NULL
@@ -198,13 +199,13 @@ def sums(
         packed.centre = optional(centre, p)
         packed.offset = optional(offset, p)
         packed.direction = optional(direction, p)
-        if not scores and (want & ZIL_BEND) and direction is None:
+        if (want & ZIL_BEND) and direction is None:
             raise ValueError("a bend needs its direction")
         if not 0 <= first <= last <= (rows[0].n + ZIL_CHUNK - 1) // ZIL_CHUNK:
             raise ValueError("chunk range does not fit")
         if sums_out.shape[0] != (rows[0].n if scores else last - first):
             raise ValueError("sums_out does not fit the chunk range")
-        if sums_out.shape[1] != (p if scores else pick_width(isa)(p, want)):
+        if sums_out.shape[1] != (pick_width(isa)(p, want) if not scores else 1 if want & ZIL_BEND else p):
             raise ValueError("sums_out has the wrong width")
         scratch = <double *>malloc(scratch_size(rows[0].d) * sizeof(double))
         if scratch == NULL:

@@ -462,19 +462,26 @@ void ZIL_NAME(zil_scores_pass)(const zil_pass *pass, ptrdiff_t first, ptrdiff_t 
     const zil_rows *lead = pass->rows;
     ptrdiff_t p = lead->d + (lead->intercept ? 1 : 0);
     double q = noise_length(lead, p), *turned = scratch, *scores = scratch + lead->d * ZIL_TURNED;
+    int bend = pass->want & ZIL_BEND;
     block b;
     ptrdiff_t end = last * ZIL_CHUNK < lead->n ? last * ZIL_CHUNK : lead->n;
     for (ptrdiff_t start = first * ZIL_CHUNK; start < end; start += ZIL_BLOCK) {
         int m = block_rows(start, end);
-        for (ptrdiff_t j = 0; j < p; j++)
+        double *bends = scores_out + start;
+        for (int i = 0; bend && i < m; i++)
+            bends[i] = 0.0;
+        for (ptrdiff_t j = 0; !bend && j < p; j++)
             for (int i = 0; i < m; i++)
                 scores[j * ZIL_TURNED + i] = 0.0;
         for (int k = 0; k < pass->n_terms; k++) {
             view v = look(pass->rows + k, start, m, turned);
-            derivatives(pass->terms + k, pass->rows + k, &v, q, 0, &b);
-            add_scores(pass->rows + k, &v, &b, pass->centre, scores);
+            derivatives(pass->terms + k, pass->rows + k, &v, q, bend, &b);
+            if (bend)
+                add_bends(pass->rows + k, &v, &b, pass->direction, bends);
+            else
+                add_scores(pass->rows + k, &v, &b, pass->centre, scores);
         }
-        for (int i = 0; i < m; i++)
+        for (int i = 0; !bend && i < m; i++)
             for (ptrdiff_t j = 0; j < p; j++)
                 scores_out[(start + i) * p + j] = scores[j * ZIL_TURNED + i];
     }

@@ -75,7 +75,8 @@ ZIL_DECLARE(ptrdiff_t, zil_sums_width, (ptrdiff_t p, int want))
 /* Chunks first..last-1, one row of sums_out each. */
 ZIL_DECLARE(void, zil_sums_pass,
             (const zil_pass *pass, ptrdiff_t first, ptrdiff_t last, double *scratch, double *sums_out))
-/* The joint scores of the rows of these chunks; scores_out is (n, p). */
+/* The joint scores of the rows of these chunks, scores_out (n, p); or with ZIL_BEND their second derivatives along the
+ * direction, (n, 1). */
 ZIL_DECLARE(void, zil_scores_pass,
             (const zil_pass *pass, ptrdiff_t first, ptrdiff_t last, double *scratch, double *scores_out))
 

@@ -321,12 +321,18 @@ class IndexObjective:
             sums = self._pass(theta, self.parts, kernel.BEND, direction=direction)[-2:]
             share = self.n_rows / self.total
             return float(sums[0]) / self.total, float(sums[1]) * share * share / self.n_rows
-        return self._row_bends(theta, direction)
+        rows = np.zeros(self.n_rows)
+        for group in self._groups():
+            index, n = group[0].rows.index, group[0].rows.features.shape[1]
+            own = np.empty((n, 1))
+            packed = self._packed(theta, group, kernel.BEND)
 
-    def _row_bends(self, theta: FloatArray, direction: FloatArray) -> tuple[float, float]:
-        """``bends`` from differences of scores over a thousandth of the direction."""
-        step = 1e-3 * direction
-        rows = (self.scores(theta + step) - self.scores(theta - step)) @ direction / 2e-3
+            def task(first: int, last: int, own: FloatArray = own, packed: _Packed = packed) -> None:
+                kernel.sums(*packed, first, last, own, direction=direction, scores=True)
+
+            _threads.run_chunks(task, -(-n // kernel.CHUNK), self.n_threads, grain=GRAIN)
+            rows += own[:, 0] if index is None else np.bincount(index, own[:, 0], minlength=self.n_rows)
+        rows *= self.n_rows / self.total
         return float(rows.mean()), float((rows * rows).mean())
 
     def smoothed(self, width: float) -> IndexObjective:

@@ -127,7 +127,10 @@ class RowObjective(IndexObjective):
         return np.stack(out)
 
     def bends(self, theta: FloatArray, direction: FloatArray) -> tuple[float, float]:
-        return self._row_bends(theta, direction)
+        """From differences of scores over a thousandth of the direction."""
+        step = 1e-3 * direction
+        rows = (self.scores(theta + step) - self.scores(theta - step)) @ direction / 2e-3
+        return float(rows.mean()), float((rows * rows).mean())
 
     def probe(self, theta: FloatArray) -> tuple[float, FloatArray]:
         return self.value_gradient(theta)

@@ -13,8 +13,9 @@ kept.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,6 +40,8 @@ CUTOFF = 0.05
 # Copies of the second noise; fewer when rows times columns times copies would not fit in memory comfortably.
 COPIES = 8
 MAX_ENTRIES = 400_000_000
+# Rows that are sorted by shell at once.
+SOME = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -86,16 +89,15 @@ class Versions:
         key = (theta.tobytes(), width)
         known = self.__dict__.setdefault("_hessians", {})
         if known.get("key") != key:
-            each = [_smoothed(self.plain, width).hessian(theta) - self.plain.penalty_curvature()]
-            for slot in range(1, len(LEVELS)):
-                parts = [_only(shells, slot) for shells in (self.first, self.second)]
-                parts = [part for part in parts if part.rows.features.shape[1]]
-                if not parts:
-                    each.append(np.zeros_like(each[0]))
-                    continue
-                own = _smoothed(replace(self.plain, parts=tuple(parts), ridge=0.0), width)
-                each.append(own.hessian(theta))
-            known.update(key=key, each=np.stack(each))
+            each = np.zeros((len(LEVELS), len(theta), len(theta)))
+            each[0] = _smoothed(self.plain, width).hessian(theta) - self.plain.penalty_curvature()
+            for shells in (self.first, self.second):
+                for part, slots in _by_slot(shells):
+                    for slot, rows in enumerate(slots, start=1):
+                        if rows.start < rows.stop:
+                            own = replace(self.plain, parts=(part.block(rows),), ridge=0.0)
+                            each[slot] += _smoothed(own, width).hessian(theta)
+            known.update(key=key, each=each)
         shares = np.append(weights[0], np.cumsum(weights[1:]))
         return np.asarray(np.tensordot(shares, known["each"], axes=1) + self.plain.penalty_curvature())
 
@@ -163,9 +165,14 @@ def _weighted(shells: Shells, weights: FloatArray) -> Part | None:
     return Part(replace(rows, weights=total), a=shells.a)
 
 
-def _only(shells: Shells, slot: int) -> Part:
-    """The rows of one shell."""
-    return Part(shells.rows.take(np.flatnonzero(shells.slot == slot)), a=shells.a)
+def _by_slot(shells: Shells) -> Iterator[tuple[Part, list[slice]]]:
+    """Some rows after the other, sorted by shell, with the range of each shell."""
+    for start in range(0, len(shells.slot), SOME):
+        slot = shells.slot[start : start + SOME]
+        order = np.argsort(slot, kind="stable")
+        edges = np.searchsorted(slot[order], np.arange(1, len(LEVELS) + 1))
+        rows = [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
+        yield Part(shells.rows.take(start + order), a=shells.a), rows
 
 
 def _smoothed(objective: IndexObjective, width: float) -> IndexObjective:
@@ -194,7 +201,7 @@ def draw(
     copies = max(2, min(copies, MAX_ENTRIES // max(1, n * (d + 1))))
     spread = np.ascontiguousarray(np.append(scale, scale_y)[box.noised] * math.sqrt(zero_prob))
     keys = [second_key(rng, copy) for copy in range(copies)]
-    first, second = _Store(rows, box), _Store(rows, box)
+    first, second = _Store(rows, box, 1), _Store(rows, box, copies)
     for start in range(0, n, kernel.CHUNK):
         stop = min(start + kernel.CHUNK, n)
         noised = first.noised(start, stop)
@@ -216,16 +223,21 @@ def draw(
 
 
 class _Store:
-    """Rows inside the largest finite level, collected chunk by chunk."""
+    """Rows inside the largest finite level, collected chunk by chunk.
 
-    def __init__(self, rows: Rows, box: Box) -> None:
+    Design: memory for every row is asked for at once and only what is written is ever touched; lists of pieces joined
+    at the end would hold everything twice.
+    """
+
+    def __init__(self, rows: Rows, box: Box, copies: int) -> None:
         self.source, self.box = rows, box
-        self.d = len(rows.features)
+        self.d, n = rows.features.shape
         self.has_y = bool(len(box.noised)) and int(box.noised[-1]) == self.d
-        self.features: list[FloatArray] = []
-        self.response: list[FloatArray] = []
-        self.index: list[NDArray[np.int32]] = []
-        self.slot: list[NDArray[np.uint8]] = []
+        self.clean = [column for column in range(self.d) if column not in box.noised]
+        self.features = np.empty((self.d, copies * n))
+        self.response = np.empty(copies * n if rows.response is not None else 0)
+        self.index = np.empty(copies * n, dtype=np.int32)
+        self.slot = np.empty(copies * n, dtype=np.uint8)
         self.starts, self.size = [0], 0
 
     def noised(self, start: int, stop: int) -> FloatArray:
@@ -238,36 +250,35 @@ class _Store:
 
     def keep(self, noised: FloatArray, start: int) -> None:
         """Store those of the rows from ``start`` on, with these values of the noised columns, that lie inside."""
-        shell = np.searchsorted(INSIDE, self.box.level(noised))
-        inside = np.flatnonzero(shell < len(INSIDE))
+        reach = self.box.level(noised)
+        inside = np.flatnonzero(reach <= INSIDE[-1])
         index = start + inside
-        features = self.source.features[:, start : start + len(noised)][:, inside]
+        to = slice(self.size, self.size + len(inside))
+        moved = noised[inside]
+        for column in self.clean:
+            self.features[column, to] = self.source.features[column, start : start + len(noised)][inside]
         for k, column in enumerate(self.box.noised):
             if column < self.d:
-                features[column] = noised[inside, k]
-        self.features.append(features)
+                self.features[column, to] = moved[:, k]
         if self.source.response is not None:
-            self.response.append(noised[inside, -1] if self.has_y else self.source.response[index])
-        self.index.append(index.astype(np.int32))
-        self.slot.append((len(INSIDE) - shell[inside]).astype(np.uint8))
-        self.size += len(inside)
+            self.response[to] = moved[:, -1] if self.has_y else self.source.response[index]
+        self.index[to] = index
+        self.slot[to] = len(INSIDE) - np.searchsorted(INSIDE, reach[inside])
+        self.size = to.stop
 
     def close(self) -> None:
         """The chunk is done."""
         self.starts.append(self.size)
 
     def shells(self, coefficient: float) -> Shells:
-        index = np.concatenate(self.index) if self.index else np.empty(0, dtype=np.int32)
-        weights = self.source.weights
+        index, weights = self.index[: self.size], self.source.weights
         rows = Rows(
-            np.concatenate(self.features, axis=1) if self.features else np.empty((self.d, 0)),
-            np.concatenate(self.response) if self.response else None,
+            self.features[:, : self.size],
+            None if self.source.response is None else self.response[: self.size],
             None if weights is None else weights[index],
             index,
         )
-        self.features.clear()
-        slot = np.concatenate(self.slot) if self.slot else np.empty(0, dtype=np.uint8)
-        return Shells(rows, np.array(self.starts, dtype=np.intp), slot, a=coefficient)
+        return Shells(rows, np.array(self.starts, dtype=np.intp), self.slot[: self.size], a=coefficient)
 
 
 @dataclass(frozen=True)
