@@ -6,7 +6,8 @@ from scipy import optimize, special
 
 import zil
 from zil.estimation.objective.index import IndexObjective
-from zil.estimation.objective.rows import Part, Rows
+from zil.estimation.objective.parts import Part
+from zil.estimation.rows import Rows
 from zil.estimation.scl import SmoothCheck
 from zil.estimation.solvers.minimise import minimise
 

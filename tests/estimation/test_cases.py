@@ -72,7 +72,7 @@ def test_c03_sandwich_from_joint_scores():
         "squared", np.array([1.0, 2, 3, 4]), X2=np.array([1.0, 3, 2, 4]), noise=HALF, method="dr"
     )
     found = minimise(objective._objective)
-    error = np.sqrt(sandwich(objective.scores(found.theta), objective.hessian(found.theta)))[0, 0]
+    error = np.sqrt(sandwich(objective._objective.meat(found.theta), objective.hessian(found.theta), 4))[0, 0]
     assert found.theta[0] == pytest.approx(2.5)
     assert error == pytest.approx(0.75)
     interval = found.theta[0] + np.array([-1, 1]) * 1.959963984540054 * error

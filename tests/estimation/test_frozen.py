@@ -10,12 +10,15 @@ import pytest
 FROZEN = json.loads((Path(__file__).parents[1] / "data" / "frozen_fits.json").read_text(encoding="utf-8"))
 FITS = frozen_cases.fits()
 OBJECTIVES = frozen_cases.objectives()
-# Shares of a standard error.  User losses smooth and differ numerically: their own error is larger than the rounding.
+# Shares of a standard error.  User losses smooth and differ numerically, and active sets stop at 1e-10 of the sum of
+# slopes: their own error is larger than the rounding.
 TOLERANCE = 1e-9
 ROUGH = {"custom": 1e-5, "index": 1e-6}
 
 
 def tolerance(name):
+    if name.endswith("clean weights ridge") and FITS[name][0].kinked:
+        return 1e-6
     return next((limit for start, limit in ROUGH.items() if name.startswith(start)), TOLERANCE)
 
 

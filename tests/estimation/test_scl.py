@@ -8,7 +8,8 @@ from scipy import stats
 
 import zil
 from zil.estimation.objective.index import IndexObjective
-from zil.estimation.objective.rows import Part, Rows
+from zil.estimation.objective.parts import Part
+from zil.estimation.rows import Rows
 from zil.estimation.scl import SmoothCheck
 
 

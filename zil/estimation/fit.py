@@ -252,7 +252,7 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
             made_of = estimate.pieces()
             # in natural coordinates: a column far from 0 would make V look singular
             natural = coordinates(objective).matrix
-            own = sandwich(made_of.scores @ natural, natural.T @ made_of.hessian @ natural)
+            own = sandwich(made_of.meat(natural), natural.T @ made_of.hessian @ natural, objective.n_rows)
             covariance = natural @ own @ natural.T * (n / (n - p) if cov == "hc1" else 1.0)
             judged = sample.noised and method != "naive" and not made.loss.rough  # a rough score has no derivative
             if judged and np.isfinite(covariance).all():
@@ -306,8 +306,7 @@ def _read_sample(
     if not intercept and not sample.names:
         raise ValueError("nothing to fit: x=[] without an intercept")
     if not loss.free:
-        used = slice(None) if sample.weights is None else sample.weights > 0.0
-        samples.check_rank(sample.x[used], sample.names, intercept)
+        samples.check_rank(sample, intercept)
     return sample
 
 

@@ -14,6 +14,7 @@ score (proofs: docs/proof_rao_blackwell.md).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +23,7 @@ from scipy import linalg
 from zil._validate import FloatArray
 from zil.estimation.inference import covariance
 from zil.estimation.objective.index import IndexObjective
-from zil.estimation.objective.truncated import LEVELS, Scores, Versions
+from zil.estimation.objective.truncated import LEVELS, Combined, Scores, Versions
 from zil.estimation.solvers.minimise import minimise
 from zil.estimation.solvers.outcome import Solution
 
@@ -51,8 +52,16 @@ def curved(objects: Versions, theta: FloatArray, weights: FloatArray, width: flo
 
 
 def curvature(objects: Versions, theta: FloatArray, weights: FloatArray, width: float | None = None) -> FloatArray:
-    """Estimate of V from the weighted objective."""
-    return curved(objects, theta, weights, width).hessian(theta)
+    """Estimate of V from the weighted objective: the Hessian of ``curved``."""
+    if not objects.plain.loss.kinked:
+        return objects.hessian(theta, weights)
+    width = kernel_width(objects, theta) if width is None else width
+    for _ in range(5):
+        found = objects.hessian(theta, weights, width)
+        if positive(found):
+            break
+        width *= 1.5
+    return found
 
 
 def kernel_width(objects: Versions, theta: FloatArray) -> float:
@@ -62,13 +71,34 @@ def kernel_width(objects: Versions, theta: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class Optimal:
-    """What the optimal method found: the solution, its combined scores, the smooth objective whose Hessian is V, the
-    weights of the levels."""
+    """What the optimal method found.
+
+    Attributes
+    ----------
+    solution : Solution
+    smooth : IndexObjective
+        Its Hessian estimates V.
+    weights : (levels,) array
+        Of the truncation levels.
+    levels : Scores or None
+        At the estimate; None where there is none.
+    mixes : sequence of arrays
+        How each fold combines the columns of ``levels`` into its score.
+    width : float
+        By which a kinked loss was smoothed for its scores.
+    """
 
     solution: Solution
-    scores: FloatArray
     smooth: IndexObjective
     weights: FloatArray
+    levels: Scores | None = None
+    mixes: Sequence[FloatArray] = ()
+    width: float = 0.0
+
+    def combined(self, penalty: FloatArray | None = None) -> Combined:
+        """Sums of the combined scores."""
+        assert self.levels is not None
+        return self.levels.combine(self.mixes, penalty)
 
     def hessian(self) -> FloatArray:
         """Estimate of V.  For a kinked loss without the rows' own influence on the estimate; not for RB, whose errors
@@ -77,7 +107,7 @@ class Optimal:
         plain = self.smooth.hessian(theta)
         if not self.smooth.loss.kinked or not positive(plain):
             return plain
-        held_out = covariance.held_out_hessian(self.smooth, theta, self.scores)
+        held_out = covariance.held_out_hessian(self.smooth, theta, self.combined())
         return held_out if positive(held_out) else plain
 
     def notes(self) -> tuple[str, ...]:
@@ -91,19 +121,20 @@ class Optimal:
         return (f"weights of the truncation levels: {shares}",)
 
 
-def box_curved(objects: Versions, theta: FloatArray, scores: FloatArray) -> IndexObjective:
+def box_curved(objects: Versions, theta: FloatArray, meat: FloatArray) -> IndexObjective:
     """A kinked objective truncated to the box itself, the version with the least noise: its Hessian estimates V.
 
-    ``scores`` (n, p) are those of the estimate.  The kernel follows Hall and Sheather with the *effective* number of
-    rows, and is no narrower than the sampling error of the index: the noise makes the estimate of V vary (and an
-    estimate from the same rows too large), and intervals whose length varies cover too little.
+    ``meat`` (p, p) is the mean outer product of the scores of the estimate.  The kernel follows Hall and Sheather with
+    the *effective* number of rows, and is no narrower than the sampling error of the index: the noise makes the
+    estimate of V vary (and an estimate from the same rows too large), and intervals whose length varies cover too
+    little.
     """
     box = objects.level(len(LEVELS) - 1)
     alone = np.eye(len(LEVELS))[-1]
     width = covariance.kernel_width(box, theta)
     width = covariance.kernel_width(box, theta, covariance.effective_rows(box, theta, width))
     smooth = curved(objects, theta, alone, width)
-    own = covariance.sandwich(scores, smooth.hessian(theta))
+    own = covariance.sandwich(meat, smooth.hessian(theta), objects.plain.n_rows)
     if not np.isfinite(own).all():
         return smooth
     wide = covariance.kernel_reach(box, own)
@@ -136,9 +167,8 @@ def fit(
     given = None if start is None else Solution(start, math.nan, 0, False, "")
     first = pilot(objects, given, naive, box)
     theta, n_iter = first.theta, first.n_iter
-    p = objects.plain.n_params
     weights = pilot_weights(objects)
-    nothing = Optimal(first, np.full((objects.plain.n_rows, p), np.nan), objects.plain, weights)
+    nothing = Optimal(first, objects.plain, weights)
     if not first.converged:
         return nothing
     # kinked scores jump as theta moves; half a kernel width (a bias of order n^(-2/3)) makes the equation smooth
@@ -156,17 +186,18 @@ def fit(
     theta = solution.theta
     hessian = curvature(objects, theta, weights)
     levels = objects.scores(theta, width)
-    scores = levels.columns @ levels.mixture(weights)
+    mixes: Sequence[FloatArray] = [levels.mixture(weights)]
     refined = _refine(objects, theta, weights, hessian, levels, width)
     if refined is not None and (box is None or ((refined[0] > box[0]) & (refined[0] < box[1])).all()):
-        theta, scores, steps = refined
+        theta, mixes, steps = refined
+        levels = objects.scores(theta, width)
         n_iter += steps
     final = curved(objects, theta, weights)
     if objects.plain.loss.kinked:
-        box_final = box_curved(objects, theta, scores)
+        box_final = box_curved(objects, theta, levels.combine(mixes).meat)
         final = box_final if positive(box_final.hessian(theta)) else final
     value = objective.value_gradient(theta)[0]
-    return Optimal(Solution(theta, value, n_iter, True, "converged"), scores, final, weights)
+    return Optimal(Solution(theta, value, n_iter, True, "converged"), final, weights, levels, mixes, width)
 
 
 def pilot_weights(objects: Versions) -> FloatArray:
@@ -208,20 +239,20 @@ def combined_objective(objects: Versions, naive: IndexObjective) -> tuple[IndexO
 
 def _refine(
     objects: Versions, theta: FloatArray, weights: FloatArray, hessian: FloatArray, levels: Scores, width: float
-) -> tuple[FloatArray, FloatArray, int] | None:
-    """Newton steps on the residual score; None if they do not settle nearby.
+) -> tuple[FloatArray, Sequence[FloatArray], int] | None:
+    """Newton steps on the residual score, and how each fold combines its columns; None if they do not settle nearby.
 
     Scalar weights are best on average over parameters, the regression for each of them.  The steps need the mean
     of the residual score only, a fixed combination of the gradients of the versions.
     """
     mixes = levels.held_out(weights)
     scores = levels.combine(mixes)
-    errors = np.sqrt(np.diag(covariance.sandwich(scores, hessian)))
+    errors = np.sqrt(np.diag(covariance.sandwich(scores.meat, hessian, scores.n)))
     if not np.isfinite(errors).all():
         return None
     # what folds with coefficients of their own add to the mean score; it hardly moves with theta
-    mix = levels.residual(weights)
-    apart = scores.mean(axis=0) - levels.columns.mean(axis=0) @ mix
+    mix = levels.residual(weights)[:-1]
+    apart = scores.mean - levels.means @ mix
     start = theta
     for step in range(1, MAX_STEPS + 1):
         means = objects.gradients(theta, width)
@@ -231,7 +262,7 @@ def _refine(
             return None
         theta = theta + move
         if float(np.max(np.abs(move) / errors)) < TOLERANCE:
-            return theta, objects.scores(theta, width).combine(mixes), step
+            return theta, mixes, step
     return None
 
 

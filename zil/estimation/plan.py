@@ -28,9 +28,15 @@ Limits = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True)
 class Pieces:
-    """Joint row scores (n, p), estimate of V (p, p), and the smooth objective behind the latter."""
+    """What the sandwich is made of.
 
-    scores: FloatArray
+    ``scores()`` gives the joint row scores (n, p), for those who need them row by row; ``meat(natural)`` their mean
+    outer product in the coordinates ``natural``; ``hessian`` is the estimate of V (p, p), ``smooth`` the smooth
+    objective behind it.
+    """
+
+    scores: Callable[[], FloatArray]
+    meat: Callable[[FloatArray], FloatArray]
     hessian: FloatArray
     smooth: IndexObjective
 
@@ -139,8 +145,15 @@ class Plan:
             best = optimal.fit(levels, start=self.start, naive=naive, box=self.limits)
 
             def combined() -> Pieces:
-                scores = self._penalised(best.scores, objective, best.solution.theta)
-                return Pieces(scores, best.hessian(), best.smooth)
+                theta = best.solution.theta
+                penalty = objective.penalty(theta)
+                meat = best.combined(penalty).meat
+
+                def rows() -> FloatArray:
+                    mixes = [np.vstack([mix[:-1], penalty]) for mix in best.mixes]
+                    return levels.rows(theta, best.width, mixes)
+
+                return Pieces(rows, lambda natural: natural.T @ meat @ natural, best.hessian(), best.smooth)
 
             return Estimate(objective, best.solution, combined, best.notes())
         first = None if objective is naive else naive
@@ -148,14 +161,19 @@ class Plan:
 
         def pieces() -> Pieces:
             theta = solution.theta
-            scores = covariance.row_scores(objective, theta)
+            rows = covariance.row_objective(objective, theta)
             if levels is None or used == "naive":
                 smooth = covariance.curved(objective, theta)
             elif self.loss.rough:  # V is the same for every corrected version: take the one with the least noise
                 smooth = levels.level(len(truncated.LEVELS) - 1)
             else:
-                smooth = optimal.box_curved(levels, theta, scores)
-            return Pieces(self._penalised(scores, objective, theta), smooth.hessian(theta), smooth)
+                smooth = optimal.box_curved(levels, theta, rows.meat(theta, penalised=False))
+            return Pieces(
+                lambda: self._penalised(rows.scores(theta), objective, theta),
+                lambda natural: covariance.natural_meat(rows, theta, natural),
+                smooth.hessian(theta),
+                smooth,
+            )
 
         return Estimate(objective, solution, pieces)
 

@@ -150,7 +150,7 @@ def fit_quantiles(taus: Sequence[float], data: Any, **fit_arguments: Any) -> Qua
         fits.append(conclude(made, estimate, cov))
         if np.isfinite(fits[-1].covariance).all():
             made_of = estimate.pieces()
-            pieces.append(influence(made_of.scores, made_of.hessian) @ made.back(made_of.hessian.shape[0]).T)
+            pieces.append(influence(made_of.scores(), made_of.hessian) @ made.back(made_of.hessian.shape[0]).T)
     p, n = len(fits[0].params), fits[0].nobs
     size = p * len(levels)
     covariance = np.full((size, size), np.nan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from zil import _tables, _validate
 from zil._validate import FloatArray
 from zil.estimation.losses.base import Loss
+from zil.estimation.rows import Rows
 from zil.privacy.noise import Noise
 
 
@@ -21,7 +23,7 @@ class Sample:
 
     Attributes
     ----------
-    x : (n, d) C array
+    x : (n, d) array
     y : (n,) array
         Coded response (-1 and 1 for a classifier).
     names : list of d str
@@ -45,6 +47,11 @@ class Sample:
     weights: FloatArray | None
     classes: tuple[Any, ...] | None
     columns: list[Any]
+
+    @functools.cached_property
+    def rows(self) -> Rows:
+        """The data set, read in place."""
+        return Rows(self.x.T, np.ascontiguousarray(self.y), self.weights)
 
     @property
     def noised(self) -> bool:
@@ -179,7 +186,7 @@ def sample(
     if y_column is not None and y_column in x_columns:
         raise ValueError(f"column {y_column!r} is both y and x")
     check_location(loss, x_columns)
-    features = _tables.to_float(table, x_columns, what="x column") if x_columns else np.empty((n, 0))
+    features = _tables.to_float(table, x_columns, what="x column", look=False) if x_columns else np.empty((n, 0))
     if n == 0:
         raise ValueError("the table has no rows")
     if y_column is not None:
@@ -189,7 +196,7 @@ def sample(
         response, order = column_vector("y", y, n), class_order(y)
     scale, scale_y, zero_prob = _scales(noise, columns, x_columns, y_column, loss)
     coded, classes = loss.code_response(response, order)
-    return Sample(
+    made = Sample(
         x=features,
         y=coded,
         names=[str(c) if isinstance(c, str) else f"x{c}" if isinstance(c, int) else str(c) for c in x_columns],
@@ -200,6 +207,10 @@ def sample(
         classes=classes,
         columns=[*x_columns, y_column],
     )
+    moments = made.rows.moments()
+    if x_columns and not (np.isfinite(moments.mean).all() and np.isfinite(moments.covariance).all()):
+        _tables.to_float(table, x_columns, what="x column")  # names it; or only squares overflow
+    return made
 
 
 def check_location(loss: Loss, x_columns: Sequence[Any]) -> None:
@@ -331,24 +342,39 @@ def centred(sample: Sample) -> tuple[Sample, FloatArray]:
 
     A column at 1e6 with spread 1 would cost twelve digits of the Hessian.
     """
-    centre = sample.x.mean(axis=0)
-    peak = np.abs(sample.x - centre).max(axis=0, initial=0.0)
-    shift = np.where(np.abs(centre) > 50.0 * peak, centre, 0.0)
+    d = sample.x.shape[1]
+    moments = sample.rows.moments()
+    centre, spread = moments.mean[:d], np.sqrt(np.maximum(np.diag(moments.covariance)[:d], 0.0))
+    shift = np.where(np.abs(centre) > 300.0 * spread, centre, 0.0)
     return (replace(sample, x=sample.x - shift) if shift.any() else sample), shift
 
 
-def check_rank(features: FloatArray, names: list[str], intercept: bool) -> None:
+def check_rank(sample: Sample, intercept: bool) -> None:
     """Refuse a design whose columns are linearly dependent.
-
-    Parameters
-    ----------
-    features : (n, d) array
 
     Raises
     ------
     ValueError
         Names the columns that depend on the ones before them (the intercept comes first).
     """
+    n, d = sample.x.shape
+    # Design: correlations from the moments settle the usual case in one pass; only where they leave a doubt is an array
+    # of the size of the data made
+    if sample.weights is None and n >= d + intercept and d > 0:
+        moments = sample.rows.moments()
+        square = moments.covariance[:d, :d]
+        if not intercept:
+            square = square + np.outer(moments.mean[:d], moments.mean[:d])
+        if moments.sound:
+            size = np.sqrt(np.diag(square))
+            if np.linalg.eigvalsh(square / np.outer(size, size))[0] > 1e-6:
+                return
+    used = slice(None) if sample.weights is None else sample.weights > 0.0
+    _check_rank(sample.x[used], sample.names, intercept)
+
+
+def _check_rank(features: FloatArray, names: list[str], intercept: bool) -> None:
+    """The same from the columns themselves, shape (n, d)."""
     n, d = features.shape
     if d == 0:
         return

@@ -29,7 +29,8 @@ from zil.estimation.losses.compiled import Quantile
 from zil.estimation.objective.build import Second, doubled
 from zil.estimation.objective.coordinates import coordinates
 from zil.estimation.objective.index import IndexObjective
-from zil.estimation.objective.rows import Part, Rows
+from zil.estimation.objective.parts import Part
+from zil.estimation.rows import Rows
 from zil.estimation.sample import Sample
 from zil.estimation.solvers.minimise import minimise
 from zil.privacy.doubling import double

@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zil import _random
 from zil._validate import FloatArray
@@ -18,6 +19,13 @@ from zil.privacy.distributions import DOUBLE_DOMAIN, add_noise
 
 # The default second noise; public, and part of the interface.
 _PUBLIC_KEY = (0x5A494C, 0x646F75626C65, 0, 0)
+
+
+def second_key(rng: Any = None, copy: int = 0) -> NDArray[np.uint64]:
+    """Key of the stream of one second noise, shape (4,); ``rng`` None: the fixed public stream."""
+    key = np.array(_PUBLIC_KEY, dtype=np.uint64) if rng is None else _random.resolve_key(rng)
+    key[-1] += np.uint64(copy)
+    return key
 
 
 def double(
@@ -59,8 +67,7 @@ def double(
     contiguous = len(noised) == k
     rows = x if contiguous else np.ascontiguousarray(x[:, noised])
     spread = np.ascontiguousarray(scale[noised] * math.sqrt(zero_prob))
-    key = np.array(_PUBLIC_KEY, dtype=np.uint64) if rng is None else _random.resolve_key(rng)
-    key[-1] += np.uint64(first_copy)
+    key = second_key(rng, first_copy)
     for copy in range(copies):
         target = out[copy] if contiguous else np.empty_like(rows)
         add_noise(rows, zero_prob=0.0, scale=spread, key=key, domain=DOUBLE_DOMAIN, n_threads=n_threads, out=target)

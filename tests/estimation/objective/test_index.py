@@ -12,7 +12,8 @@ from zil._core import objective as kernel
 from zil._core import probe
 from zil.estimation.objective import corrections
 from zil.estimation.objective.index import IndexObjective
-from zil.estimation.objective.rows import Part, Rows
+from zil.estimation.objective.parts import Part
+from zil.estimation.rows import Rows
 from zil.estimation.scl import SmoothCheck
 
 LOSSES = [
@@ -131,18 +132,17 @@ def test_same_bytes_for_threads_and_instruction_sets(case):
         value, gradient = threaded.value_gradient(theta)
         results.add((value, gradient.tobytes(), threaded.hessian(theta).tobytes(), threaded.scores(theta).tobytes()))
     assert len(results) == 1
-    part = objective.parts[0]
-    term, table = objective._term(part, theta, False)
-    rows = part.rows
-    n_chunks = -(-rows.features.shape[1] // kernel.CHUNK)
-    shared = (term, table, rows.features, rows.response, rows.weights, True, theta, objective.noise)
+    n_chunks = -(-objective.n_rows // kernel.CHUNK)
+    everything = kernel.HESSIAN | kernel.MEAT | kernel.BEND
+    packed = objective._packed(theta, objective.parts, everything)
+    plain = objective._packed(theta, objective.parts, 0)
     seen = set()
     for isa in range(probe.best_isa() + 1):
-        sums = np.empty((n_chunks, len(theta) + 1))
-        kernel.gradient(*shared, objective.noise_response, 0, n_chunks, sums, None, isa)
-        packed = np.empty((n_chunks, len(theta) * (len(theta) + 1) // 2))
-        kernel.hessian(*shared, objective.noise_response, 0, n_chunks, packed, isa)
-        seen.add((sums.tobytes(), packed.tobytes()))
+        sums = np.empty((n_chunks, kernel.width(len(theta), everything)))
+        kernel.sums(*packed, 0, n_chunks, sums, direction=theta, isa=isa)
+        scores = np.empty((objective.n_rows, len(theta)))
+        kernel.sums(*plain, 0, n_chunks, scores, scores=True, isa=isa)
+        seen.add((sums.tobytes(), scores.tobytes()))
     assert len(seen) == 1
 
 
@@ -152,16 +152,16 @@ def smoothed_softplus(t, s):
     table = np.empty(kernel.SOFTPLUS_TABLE_SIZE)
     kernel.softplus_table(taylor, s * s, True, table)
     x = np.array([[1.0]])
-    sums, packed = np.empty((1, 2)), np.empty((1, 1))
+    sums, both = np.empty((1, 2)), np.empty((1, 3))
     at_t = (kernel.LOSSES["softplus"], (0.0, 0.0), (0.0, 0.0, 1.0, 0.0, 0.0), 0.0, 0.0, 1.0, s * s, 0.0)
-    kernel.gradient(at_t, table, x, None, None, False, np.array([t]), np.zeros(1), 0.0, 0, 1, sums, None)
+    kernel.sums(((at_t, table, x, None, None),), False, np.array([t]), np.zeros(1), 0.0, 0, 0, 1, sums)
     u, u_t = sums[0]
     # all of the smoothing from the noise of a column that is 0 here: the derivative by its coefficient is 2 s u_q
     by_noise = (kernel.LOSSES["softplus"], (0.0, 0.0), (t, 0.0, 1.0, 0.0, 0.0), 0.0, 0.0, 1.0, 0.0, 1.0)
     zero = np.array([[0.0]])
-    kernel.gradient(by_noise, table, zero, None, None, False, np.array([s]), np.ones(1), 0.0, 0, 1, sums, None)
-    kernel.hessian(by_noise, table, zero, None, None, False, np.array([s]), np.ones(1), 0.0, 0, 1, packed)
-    return u, u_t, sums[0, 1], packed[0, 0]
+    parts = ((by_noise, table, zero, None, None),)
+    kernel.sums(parts, False, np.array([s]), np.ones(1), 0.0, kernel.HESSIAN, 0, 1, both)
+    return u, u_t, both[0, 1], both[0, 2]
 
 
 def test_smoothed_softplus_against_the_reference_values():
@@ -227,7 +227,7 @@ def test_kernels_refuse_shapes_that_do_not_fit():
     good = {"y": np.ones(5), "theta": np.ones(2), "noise": np.ones(2)}
 
     def call(y, theta, noise, out=sums, last=1):
-        kernel.gradient(term, None, x, y, None, False, theta, noise, 0.0, 0, last, out, None)
+        kernel.sums(((term, None, x, y, None),), False, theta, noise, 0.0, 0, 0, last, out)
 
     call(**good)
     for bad in (
@@ -242,7 +242,7 @@ def test_kernels_refuse_shapes_that_do_not_fit():
     for number, message in ((kernel.LOSSES["softplus"], "table"), (kernel.LOSSES["soft_check"], "no smoothed form")):
         smoothed = (number, (0.3, 0.5), term[2], 0.0, 0.0, 1.0, 1.0, 0.0)
         with pytest.raises(ValueError, match=message):
-            kernel.gradient(smoothed, None, x, None, None, False, np.ones(2), np.ones(2), 0.0, 0, 1, sums, None)
+            kernel.sums(((smoothed, None, x, None, None),), False, np.ones(2), np.ones(2), 0.0, 0, 0, 1, sums)
 
 
 def test_power_of_the_value_test():
@@ -264,7 +264,7 @@ def test_hessian_where_the_index_carries_no_noise(loss):
 
 
 def test_a_range_of_a_larger_table_is_read_in_place():
-    """The same bits as its copy; features whose values do not lie side by side are refused."""
+    """The same bits as its copy, also for a table stored row by row and for every other row of one."""
     rng = np.random.default_rng()
     objective = make(losses.Logistic(), "rb", rng, n=9000)
     theta = rng.normal(size=objective.n_params) * 0.3
@@ -274,7 +274,40 @@ def test_a_range_of_a_larger_table_is_read_in_place():
     found = [replace(objective, parts=(own,)) for own in (part, copied)]
     assert np.array_equal(found[0].sums(theta), found[1].sums(theta))
     assert np.array_equal(found[0].hessian(theta), found[1].hessian(theta))
-    strided = replace(part, rows=replace(part.rows, features=objective.parts[0].rows.features[:, ::2][:, :4000]))
-    strided = replace(strided, rows=replace(strided.rows, response=None, weights=None))
-    with pytest.raises(ValueError, match="side by side"):
-        replace(objective, parts=(strided,)).sums(theta)
+    turned = replace(part, rows=replace(part.rows, features=np.ascontiguousarray(part.rows.features.T).T))
+    assert turned.rows.features.strides[1] != 8
+    assert np.array_equal(replace(objective, parts=(turned,)).sums(theta), found[0].sums(theta))
+    every = replace(part, rows=Rows(part.rows.features[:, ::2], part.rows.response[::2].copy()))
+    copied = replace(every, rows=replace(every.rows, features=every.rows.features.copy()))
+    assert np.array_equal(*(replace(objective, parts=(own,)).sums(theta, kernel.HESSIAN) for own in (every, copied)))
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_sums_of_scores_against_their_rows(case, weights):
+    """Outer products and second derivatives added up in the kernel, against an array with a row for every row."""
+    loss, method = case
+    rng = np.random.default_rng()
+    objective = replace(make(loss, method, rng, n=5001, weights=weights), ridge=0.1)
+    theta = rng.normal(size=objective.n_params) * 0.3
+    centre = np.concatenate([[0.0], rng.normal(size=objective.n_params - 1)])
+    scores = objective.scores(theta)
+    own = objective.parts[0].rows.weights
+    share = np.ones(len(scores)) if own is None else own * (len(scores) / own.sum())
+    full = scores + np.multiply.outer(share, objective.penalty(theta))
+    shifted = full - np.multiply.outer(full[:, 0], centre)
+    assert objective.meat(theta, penalised=False) == pytest.approx(
+        scores.T @ scores / len(scores), rel=1e-11, abs=1e-13
+    )
+    size = np.abs(shifted.T @ shifted).max() / len(scores)
+    assert objective.meat(theta, centre) == pytest.approx(
+        shifted.T @ shifted / len(scores), rel=1e-10, abs=1e-12 * size
+    )
+    if loss.kinked or not loss.smooth:
+        return
+    direction = rng.normal(size=objective.n_params)
+    step = 1e-4 * direction
+    rows = (objective.scores(theta + step) - objective.scores(theta - step)) @ direction / 2e-4
+    mean, square = objective.bends(theta, direction)
+    assert mean == pytest.approx(rows.mean(), rel=1e-5, abs=1e-6 * np.abs(rows).max())
+    assert square == pytest.approx((rows * rows).mean(), rel=1e-5)

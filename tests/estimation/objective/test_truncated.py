@@ -72,22 +72,38 @@ def test_scores_gradients_and_mixtures_agree(monkeypatch, loss, width):
     theta = np.array([0.2, 0.9, -0.5])
     gradients = found.gradients(theta, width)
     scores = found.scores(theta, width)
-    n, levels, p = scores.blocks.shape
-    assert (n, levels, p) == (1500, len(truncated.LEVELS), 3)
-    means = scores.blocks.mean(axis=0)
+    plain, sets = found._sets(width)
+    columns = plain.level_columns(theta, sets, len(truncated.LEVELS)) @ found._turn(3).T
+    n, levels, p = len(columns), len(truncated.LEVELS), 3
+    assert columns.shape == (1500, levels * p + 1)
+    for fold in range(truncated.FOLDS):  # the kernel's sums against those of the rows
+        own = columns[fold :: truncated.FOLDS]
+        assert scores.counts[fold] == len(own)
+        assert scores.sums[fold] == pytest.approx(own.sum(axis=0), abs=1e-9)
+        assert scores.grams[fold] == pytest.approx(own.T @ own, abs=1e-9 * np.abs(own.T @ own).max())
+    share = columns[:, -1]
+    columns = columns[:, :-1]
+    means = columns.reshape(n, levels, p).mean(axis=0)
     assert means[0] == pytest.approx(gradients[0], abs=1e-12)
     assert means[1:] == pytest.approx(gradients[1:] - gradients[0], abs=1e-12)
+    assert scores.means == pytest.approx(means.ravel(), abs=1e-12)
     weights = np.array([0.1, 0.4, -0.2, 0.3, 0.4])
     objective = found.combined(weights)
     objective = objective.smoothed(width) if width else objective
-    mixed = scores.columns @ scores.mixture(weights)
+    mixed = columns @ scores.mixture(weights)[:-1]
     assert mixed == pytest.approx(objective.scores(theta), abs=1e-10)
     assert weights @ gradients == pytest.approx(objective.value_gradient(theta)[1], abs=1e-12)
-    assert scores.covariance == pytest.approx(np.cov(scores.columns.T, bias=True), abs=1e-10)
+    assert found.hessian(theta, weights, width) == pytest.approx(objective.hessian(theta), abs=1e-11)
+    assert scores.covariance == pytest.approx(np.cov(columns.T, bias=True), abs=1e-10)
+    penalised = mixed + np.multiply.outer(share, np.array([0.0, 0.3, -0.2]))
+    both = scores.combine([scores.mixture(weights)], np.array([0.0, 0.3, -0.2]))
+    assert both.meat == pytest.approx(penalised.T @ penalised / n, abs=1e-9)
+    assert both.mean == pytest.approx(penalised.mean(axis=0), abs=1e-11)
     # the residual is uncorrelated with the differences, but for directions of little variance, and no wider than the
     # weighted score
-    residual = scores.columns @ scores.residual(weights)
-    natural = np.concatenate([block @ scores.natural for block in np.moveaxis(scores.blocks[:, 1:], 1, 0)], axis=1)
+    residual = columns @ scores.residual(weights)[:-1]
+    blocks = columns.reshape(n, levels, p)
+    natural = np.concatenate([block @ scores.natural for block in np.moveaxis(blocks[:, 1:], 1, 0)], axis=1)
     standard = (natural - natural.mean(axis=0)) / natural.std(axis=0)
     values, vectors = np.linalg.eigh(standard.T @ standard / n)
     used = values > truncated.CUTOFF * values[-1]
@@ -98,11 +114,14 @@ def test_scores_gradients_and_mixtures_agree(monkeypatch, loss, width):
     # each tenth has coefficients from the other nine
     mixes = scores.held_out(weights)
     assert len(mixes) == truncated.FOLDS
-    others = np.arange(n) % truncated.FOLDS != 3
-    alone = truncated.Scores(scores.blocks[others], scores.natural)
+    others = np.arange(truncated.FOLDS) != 3
+    alone = truncated.Scores(scores.counts[others], scores.sums[others], scores.grams[others], scores.natural)
     assert mixes[3] == pytest.approx(alone.residual(weights), abs=1e-8)
+    rows = found.rows(theta, width, mixes)
+    assert rows[3] == pytest.approx(columns[3] @ mixes[3][:-1], abs=1e-12)
     combined = scores.combine(mixes)
-    assert combined[3] == pytest.approx(scores.columns[3] @ mixes[3], abs=1e-12)
+    assert combined.meat == pytest.approx(rows.T @ rows / n, abs=1e-9)
+    assert combined.sums[3] == pytest.approx(rows[3 :: truncated.FOLDS].sum(axis=0), abs=1e-9)
 
 
 def test_level_weights_are_the_best(monkeypatch):
@@ -111,7 +130,8 @@ def test_level_weights_are_the_best(monkeypatch):
     scores = found.scores(fitted.params)
     hessian = found.level(0).hessian(fitted.params)
     inverse = np.linalg.inv(hessian) @ np.linalg.inv(scores.natural).T
-    each = [scores.columns @ scores.mixture(row) @ inverse for row in np.eye(5)]
+    columns = found.plain.level_columns(fitted.params, found._sets(0.0)[1], 5) @ found._turn(3).T
+    each = [columns @ scores.mixture(row) @ inverse for row in np.eye(5)]
     scale = np.min([s.var(axis=0) for s in each], axis=0)
 
     def trace(weights):

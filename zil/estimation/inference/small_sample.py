@@ -18,18 +18,14 @@ LARGE_CURVATURE_ERROR = {"smooth": 0.05, "kinked": 0.15}
 
 
 def curvature_error(smooth: IndexObjective, theta: FloatArray, hessian: FloatArray, covariance: FloatArray) -> float:
-    """Relative standard error of the estimated curvature, in the direction in which it is weakest.
-
-    Row curvatures are differences of row scores over a thousandth of a standard error.
-    """
+    """Relative standard error of the estimated curvature, in the direction in which it is weakest."""
     natural = coordinates(smooth).matrix
     own = natural.T @ hessian @ natural
     scale = np.sqrt(np.diag(own))
     weakest = natural @ (np.linalg.eigh(own / np.outer(scale, scale))[1][:, 0] / scale)
     weakest /= math.sqrt(float(weakest @ np.linalg.solve(covariance, weakest)))
-    step = 1e-3 * weakest
-    rows = (smooth.scores(theta + step) - smooth.scores(theta - step)) @ weakest / 2e-3
-    return float(rows.std() / math.sqrt(len(rows)) / (weakest @ hessian @ weakest))
+    mean, square = smooth.bends(theta, weakest)
+    return math.sqrt(max(square - mean * mean, 0.0) / smooth.n_rows) / float(weakest @ hessian @ weakest)
 
 
 def small_sample(smooth: IndexObjective, theta: FloatArray, hessian: FloatArray, covariance: FloatArray) -> str:

@@ -14,9 +14,10 @@ from zil.estimation.losses.blockwise import RowLoss
 from zil.estimation.losses.compiled import Quantile
 from zil.estimation.objective import corrections
 from zil.estimation.objective.index import IndexObjective
+from zil.estimation.objective.parts import Part
 from zil.estimation.objective.rough import RoughObjective
-from zil.estimation.objective.rows import Part, Rows
 from zil.estimation.objective.rowwise import RowObjective
+from zil.estimation.rows import Rows
 from zil.estimation.sample import Sample
 from zil.privacy.doubling import double
 
@@ -95,7 +96,7 @@ def index_objective(
             if second is None and sample.noised:
                 second = antithetic(sample, max(copies, RB_COPIES), rng, n_threads)
     rows = corrections.correction(method, zero_prob)
-    first = Rows(np.ascontiguousarray(sample.x.T), np.ascontiguousarray(sample.y), sample.weights)
+    first = sample.rows
     parts: list[Part] = []
     for row in rows:
         if not row.doubled:
@@ -105,7 +106,7 @@ def index_objective(
             second = doubled(sample, copies, rng, n_threads)
         share = 1.0 / len(second)
         for x2, y2 in second:
-            own = Rows(np.ascontiguousarray(x2.T), np.ascontiguousarray(y2), sample.weights)
+            own = Rows(x2.T, np.ascontiguousarray(y2), sample.weights)
             parts.append(Part(own, a=row.a * share, c=row.c * share, e=row.e * share, kappa=row.kappa))
     noise = np.concatenate([np.zeros(int(intercept)), sample.scale**2])
     extra = {"size": size} if issubclass(kind, RowObjective) else {}

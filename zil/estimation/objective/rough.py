@@ -46,7 +46,7 @@ class Averaged(RowObjective):
 
     @classmethod
     def of(cls, objective: RowObjective, steps: FloatArray) -> Averaged:
-        shared = {field.name: getattr(objective, field.name) for field in fields(RowObjective)}
+        shared = {field.name: getattr(objective, field.name) for field in fields(RowObjective) if field.init}
         return cls(**shared, offsets=steps)
 
     def _points(self) -> FloatArray:
@@ -75,8 +75,7 @@ def curvature(objective: RowObjective, theta: FloatArray) -> tuple[FloatArray, F
     the gradient was made small, so the step must not be below the sampling error (as ``covariance.kernel_reach``).
     """
     steps = start_steps(theta)
-    scores = objective.scores(theta)
-    meat = scores.T @ scores / len(scores) ** 2
+    meat = objective.meat(theta, penalised=False) / objective.n_rows
     wide = WIDE * objective.n_rows ** (1.0 / 6.0)
     for _ in range(4):
         hessian = Averaged.of(objective, steps).hessian(theta)

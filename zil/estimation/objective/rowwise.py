@@ -12,7 +12,7 @@ second derivative would be wrong more often than a difference.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,8 @@ from zil._validate import FloatArray
 from zil.estimation.losses.blockwise import STEP, Block, RowLoss
 from zil.estimation.losses.smoothing import NotSmoothError
 from zil.estimation.objective.index import IndexObjective
-from zil.estimation.objective.rows import Part
+from zil.estimation.objective.parts import Part, Shells
+from zil.estimation.rows import lower
 
 # Values whose squares would overflow count as infinite.
 HUGE = 1e140
@@ -82,25 +83,60 @@ class RowObjective(IndexObjective):
             return str(error)
         return f"{self.loss.name}: phi grows too fast for this noise, smoothed by it it has no finite mean"
 
-    def _run(self, name: str, part: Part, theta: FloatArray, width: int, scores: FloatArray | None) -> FloatArray:
+    def _blocks(self, part: Part) -> Iterator[tuple[slice, Part]]:
+        n = part.rows.features.shape[1]
+        for first in range(0, n, BLOCK):
+            rows = slice(first, min(first + BLOCK, n))
+            yield rows, part if n <= BLOCK else part.block(rows)
+
+    def sums(self, theta: FloatArray, want: int = 0) -> FloatArray:
         loss = self.loss
         assert isinstance(loss, RowLoss)
-        n = part.rows.features.shape[1]
-        sums = np.zeros(width)
-        for first in range(0, n, BLOCK):
-            block = slice(first, min(first + BLOCK, n))
-            own = part if n <= BLOCK else part.block(block)
-            with np.errstate(over="ignore", invalid="ignore"):  # far trial points; what is not finite is refused
-                if scores is None:
+        assert want == 0
+        sums = np.zeros(self.n_params + 1)
+        for part in self.parts:
+            for _, own in self._blocks(part):
+                with np.errstate(over="ignore", invalid="ignore"):  # far trial points; what is not finite is refused
                     sums += loss.sums(own, self.block(own), theta)
-                    continue
-                value, score = loss.rows(own, self.block(own), theta)
-            if own.rows.weights is not None:
-                value, score = value * own.rows.weights, score * own.rows.weights[:, None]
-            sums[0] += value.sum()
-            sums[1:] += score.sum(axis=0)
-            scores[block] += score
         return sums
+
+    def _row_scores(self, theta: FloatArray, parts: Sequence[Part], out: FloatArray) -> None:
+        loss = self.loss
+        assert isinstance(loss, RowLoss)
+        out[:] = 0.0
+        for part in parts:
+            for rows, own in self._blocks(part):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    score = loss.rows(own, self.block(own), theta)[1]
+                out[rows] += score if own.rows.weights is None else score * own.rows.weights[:, None]
+
+    def meat(self, theta: FloatArray, centre: FloatArray | None = None, penalised: bool = True) -> FloatArray:
+        offset = self.penalty(theta) if penalised and self.ridge > 0.0 else None
+        return self._row_meat(theta, centre, offset)
+
+    def level_sums(
+        self, theta: FloatArray, sets: Sequence[Shells], n_slots: int, n_folds: int, outer: bool
+    ) -> FloatArray:
+        columns = self.level_columns(theta, sets, n_slots)
+        k = columns.shape[1]
+        out = []
+        for fold in range(n_folds):
+            own = columns[fold::n_folds]
+            sums = own.sum(axis=0)
+            out.append(np.concatenate([sums, (own.T @ own)[lower(k)]]) if outer else sums)
+        return np.stack(out)
+
+    def bends(self, theta: FloatArray, direction: FloatArray) -> tuple[float, float]:
+        """From differences of scores over a thousandth of the direction."""
+        step = 1e-3 * direction
+        rows = (self.scores(theta + step) - self.scores(theta - step)) @ direction / 2e-3
+        return float(rows.mean()), float((rows * rows).mean())
+
+    def probe(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        return self.value_gradient(theta)
+
+    def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        return (*self.value_gradient(theta), self.hessian(theta))
 
     def hessian(self, theta: FloatArray) -> FloatArray:
         """Second derivative, shape (p, p): the loss's own, or central differences of the gradient."""

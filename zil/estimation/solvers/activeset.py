@@ -32,7 +32,7 @@ from scipy import optimize
 
 from zil._validate import FloatArray
 from zil.estimation.objective.index import IndexObjective
-from zil.estimation.objective.rows import Part
+from zil.estimation.objective.parts import Part
 
 # Gradients below this share of the sum of absolute slopes are zero; LOOSE where rounding allows no further descent.
 TOLERANCE, LOOSE = 1e-10, 1e-6

@@ -23,6 +23,7 @@ from dataclasses import replace
 import numpy as np
 
 from zil._validate import FloatArray
+from zil.estimation.losses.compiled import Squared
 from zil.estimation.objective import rough
 from zil.estimation.objective.coordinates import Coordinates, coordinates
 from zil.estimation.objective.index import IndexObjective
@@ -36,6 +37,8 @@ from zil.estimation.solvers.outcome import Solution
 BOX_RADIUS = 50.0
 # How much farther out the minimum of a convex objective that grows in every direction may be.
 FAR = 1e8
+# Rows of which a first guess is taken.
+SOME = 10_000
 # Values closer than this share of their size are the same: sums of many terms are not more exact.
 SAME = 1e-13
 
@@ -76,9 +79,13 @@ def minimise(
     if start is None:
         z = np.zeros(objective.n_params)
         if objective.intercept and coords.unit != 1.0 and objective.parts[0].rows.response is not None:
-            z[0] = float(np.median(objective.loss.target(objective.parts[0].rows.response)))
+            response = objective.parts[0].rows.response
+            some = response[:: max(1, len(response) // SOME)]  # a start need not be exact
+            z[0] = float(np.median(objective.loss.target(some)))
         if naive is not None:
             z = coords.z(minimise(naive, box=box).theta)
+        elif (projection := _projection(objective)) is not None:
+            z = coords.z(projection)
     else:
         z = coords.z(np.asarray(start, dtype=np.float64))
     radius = BOX_RADIUS * coords.unit + _offset(objective)
@@ -112,11 +119,24 @@ def minimise(
     return solution
 
 
+def _projection(objective: IndexObjective) -> FloatArray | None:
+    """Ordinary least squares from the moments, where that is the objective: Newton then only has to confirm it."""
+    part = objective.parts[0]
+    moments = part.rows.moments(objective.n_threads)
+    plain = len(objective.parts) == 1 and part.a > 0.0 and part.c == part.e == 0.0 and objective.ridge == 0.0
+    if not (isinstance(objective.loss, Squared) and plain and objective.intercept and moments.sound):
+        return None
+    d = len(part.rows.features)
+    slopes = np.linalg.solve(moments.covariance[:d, :d], moments.covariance[:d, d]) if d else np.zeros(0)
+    return np.concatenate([[moments.mean[d] - moments.mean[:d] @ slopes], slopes])
+
+
 def _offset(objective: IndexObjective) -> float:
     response = objective.parts[0].rows.response
     if objective.loss.classifier or response is None or not len(response):
         return 0.0
-    return float(np.abs(objective.loss.target(response)).max())
+    target = objective.loss.target(response)
+    return float(max(target.max(), -target.min()))
 
 
 def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: Region, exact: bool) -> Solution:

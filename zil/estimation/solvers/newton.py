@@ -23,6 +23,8 @@ from zil.estimation.solvers.outcome import Solution
 MAX_ITERATIONS = 200
 # A Newton step below this many natural units is taken and ends the iteration (the error squares).
 STEP_TOLERANCE = 1e-7
+# Where even that step is rounding, the point is left as it is.
+SETTLED = 1e-13
 # Values and slopes whose squares would overflow are infinite.
 HUGE = 1e140
 
@@ -100,7 +102,7 @@ def _finite(objective: IndexObjective, theta: FloatArray, trial: bool = True) ->
     point not to go to, at the start (``trial`` False) it is an error.
     """
     try:
-        value, gradient = objective.value_gradient(theta)
+        value, gradient = objective.probe(theta)
     except NotSmoothError:
         if not trial:
             raise
@@ -128,6 +130,8 @@ def newton(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: R
             step, change, interior = trust_region_step(g, hessian, radius)
             size = float(np.abs(step).max(initial=0.0))
             share = box.reach(coords, z, step)
+            if interior and share == 1.0 and size <= SETTLED * scale:
+                return Solution(to_theta @ z, value, iteration, True, "converged")
             trial = z + share * step
             new_value, new_gradient = _finite(objective, to_theta @ trial)
             if interior and share == 1.0 and size <= tolerance * scale:

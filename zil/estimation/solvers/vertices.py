@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from zil._validate import FloatArray
 from zil.estimation.objective.index import IndexObjective
-from zil.estimation.objective.rows import Part
+from zil.estimation.objective.parts import Part
 
 # An edge is a descent direction if its slope is below -TOLERANCE times the kink of its row.
 TOLERANCE = 1e-7
