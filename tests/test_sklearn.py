@@ -375,3 +375,21 @@ def test_without_scikit_learn_the_message_says_what_to_install():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'zil[sklearn]'" in done.stdout
     assert "no attribute 'nothing'" in done.stdout
+
+
+def test_a_scaler_before_says_what_to_do():
+    """Behind a scaler the columns have no names and another unit; with the noise in that unit the slope is right."""
+
+    rng = np.random.default_rng(3)
+    x = rng.uniform(0.0, 10.0, 4000)
+    table = pd.DataFrame({"x": x, "y": 1.0 + 2.0 * x + rng.normal(size=4000)})
+    made = zil.Mechanism({"x": (0, 10)}, zero_prob=0.4, scale=4.0).simulate(table, rng=4)
+    features, y = made.data[["x"]], made.data["y"]
+    with pytest.raises(zil.SchemaError, match=r"leave it out; or keep the names \(set_output\) and give the noise"):
+        make_pipeline(StandardScaler(), zs.LinearRegression(noise=made.noise)).fit(features, y)
+    spread = StandardScaler().fit(features).scale_[0]
+    noise = zil.Noise(0.4, {"x": 4.0 / spread})
+    scaler = StandardScaler().set_output(transform="pandas")
+    piped = make_pipeline(scaler, zs.LinearRegression(noise=noise)).fit(features, y)
+    plain = zs.LinearRegression(noise=made.noise).fit(features, y)
+    assert piped[-1].coef_ / spread == pytest.approx(plain.coef_, rel=1e-8)

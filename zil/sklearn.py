@@ -48,11 +48,18 @@ except ImportError:
 
 __all__ = ["HuberRegressor", "LinearRegression", "LinearSVC", "LogisticRegression", "QuantileRegressor"]
 
+_STEP_BEFORE = (
+    "X has {}.  A step before this one may have dropped the names or changed the units: least squares, quantiles and "
+    "classifiers need no scaling here, so leave it out; or keep the names (set_output) and give the noise in the units "
+    "that come out of the step (StandardScaler: the published scale divided by its scale_ of that column)"
+)
+
 _PARAMETERS = """
     noise : zil.Noise, optional
         Noise of the columns of ``X``: scales by column name, in column order, or one number for all columns; an
         array with one more entry, or a name that is ``y``'s, also describes the noise of ``y``.  None: clean data (or
-        the noise of the release that is fitted).
+        the noise of the release that is fitted).  It is in the units of ``X`` as it arrives here: behind a scaler the
+        published scale has to be divided by what the scaler divides by.
     method : {"optimal", "rb", "dr", "sdr", "sl", "scl", "naive"}, optional
         Correction for the noise, as in `zil.fit`.  Default: "optimal" if bounds are known, else "rb".
     bounds : dict by column, or array-like of shape (d, 2), optional
@@ -175,7 +182,9 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         if isinstance(given, Mapping):
             unknown = [key for key in given if key not in columns and (name is None or key != name)]
             if unknown:
-                raise zil.SchemaError(f"noise names columns that X and y do not have: {unknown}")
+                raise zil.SchemaError(
+                    f"noise names columns that X and y do not have: {unknown}; {_STEP_BEFORE.format(columns)}"
+                )
             # a name that X has as well is that column's: a series computed from it keeps its name
             return noise.scales(columns), 0.0 if name is None or name in columns else float(given.get(name, 0.0))
         if isinstance(given, np.ndarray) and len(given) == len(columns) + 1:

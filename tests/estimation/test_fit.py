@@ -399,3 +399,12 @@ def test_unbounded_box_and_rank_are_told_apart():
         fitted = zil.fit("squared", x, y=eta, box=(-0.1, 0.1))
     assert not fitted.converged
     assert np.abs(fitted.params).max() <= 0.1 + 1e-12
+
+
+def test_summary_prints_p_values_as_probabilities():
+    """Three decimals, not a number such as 6.2e-119."""
+    x = np.linspace(0.0, 1.0, 200)
+    rows = np.column_stack([x, 1.0 + 5.0 * x + 0.1 * np.cos(40.0 * x)])
+    summary = zil.fit("squared", rows, y=1).summary()
+    column = summary.columns.index("P>|z|")
+    assert [row[column] for row in summary.rows] == ["0.000", "0.000"]

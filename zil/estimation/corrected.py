@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zil import _tables, _validate
 from zil._validate import FloatArray
@@ -44,7 +45,7 @@ class CorrectedLoss:
     X2 : array of shape (n, d) or (copies, n, d), optional
         Doubly randomised rows (with one more column for y if y is noised).  Default: drawn here.
     weights : array-like of shape (n,), optional
-        Non-negative row weights.
+        Non-negative row weights.  A row of weight zero is no row: no second noise is drawn for it and its score is 0.
     intercept : bool
         The first parameter is an intercept.
     bounds : optional
@@ -123,6 +124,9 @@ class CorrectedLoss:
         )
         self.method = check_method(self.loss, method, self._sample)
         second = None if X2 is None else self._second(X1, X2)
+        self._n = n
+        self._kept: NDArray[np.intp] | None = None
+        second = self._existing(second)
         used = self.loss
         if self.method == "scl":
             used, second = scl.prepared(used, self._sample, second, copies, intercept, rng, n_threads)
@@ -138,6 +142,15 @@ class CorrectedLoss:
         )
         if self.method == "optimal" and self._sample.zero_prob != 1.0:
             self._objective = self._combined(bounds, copies, second, intercept, rng, n_threads)
+
+    def _existing(self, second: Second | None) -> Second | None:
+        """Leave out the rows of weight zero, which are no rows, here and in the second noises."""
+        sample = self._sample
+        if sample.weights is None or (sample.weights > 0.0).all():
+            return second
+        self._kept = kept = np.flatnonzero(sample.weights)
+        self._sample = replace(sample, x=sample.x[kept], y=sample.y[kept], weights=sample.weights[kept])
+        return None if second is None else [(x2[kept], y2[kept]) for x2, y2 in second]
 
     def _combined(
         self, bounds: Any, copies: int, second: Any, intercept: bool, rng: Any, n_threads: int | None
@@ -249,7 +262,12 @@ class CorrectedLoss:
 
     def scores(self, theta: Any) -> FloatArray:
         """Joint score of each row, shape (n, p); their mean is the gradient."""
-        return self._objective.scores(self._theta(theta))
+        scores = self._objective.scores(self._theta(theta))
+        if self._kept is None:
+            return scores
+        out = np.zeros((self._n, scores.shape[1]))
+        out[self._kept] = scores * (self._n / len(scores))
+        return out
 
     def partial(self, theta: Any, rows: Any) -> tuple[float, FloatArray, float]:
         """Additive pieces of some rows: sum of values, sum of gradients, sum of weights.
@@ -262,8 +280,10 @@ class CorrectedLoss:
         rows : slice, integer or boolean array
             No row twice.
         """
-        wanted = np.zeros(self._objective.n_rows, dtype=bool)
+        wanted = np.zeros(self._n, dtype=bool)
         wanted[rows] = True
+        if self._kept is not None:
+            wanted = wanted[self._kept]
         parts = tuple(
             replace(part, rows=part.rows.take(wanted if part.rows.index is None else wanted[part.rows.index]))
             for part in self._objective.parts

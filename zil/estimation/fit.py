@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zil import _validate
 from zil._validate import ConvergenceWarning, FloatArray
+from zil.estimation import computed, sources
 from zil.estimation import losses as loss_module
 from zil.estimation import sample as samples
-from zil.estimation import sources
 from zil.estimation.inference import bootstrap as bootstrapping
 from zil.estimation.inference.covariance import sandwich
 from zil.estimation.inference.small_sample import small_sample
@@ -34,6 +35,7 @@ def fit(
     method: str | None = None,
     intercept: bool = True,
     weights: Any = None,
+    weights_type: str = "probability",
     ridge: float = 0.0,
     bounds: Any = None,
     start: Any = None,
@@ -66,6 +68,11 @@ def fit(
     intercept : bool
         Added because asked, never inferred from the data.
     weights : array-like of shape (n,) or column name, optional
+        A row of weight zero is no row.
+    weights_type : {"probability", "frequency"}
+        What a weight means.  "probability": how much a row counts, up to a common factor (survey weights); the errors
+        are those of the rows that are there.  "frequency": how often a row occurs, a whole number; estimates and errors
+        are those of the table with every row written out that often, which is what is computed, in memory too.
     ridge : float >= 0
         Adds ``ridge/2 |coefficients|^2`` to the mean loss, intercept free.
     bounds : dict by column, or array-like of shape (d, 2), optional
@@ -123,6 +130,7 @@ def fit(
         method=method,
         intercept=intercept,
         weights=weights,
+        weights_type=weights_type,
         ridge=ridge,
         bounds=bounds,
         start=start,
@@ -171,6 +179,7 @@ def plan(
     method: str | None = None,
     intercept: bool = True,
     weights: Any = None,
+    weights_type: str = "probability",
     ridge: float = 0.0,
     bounds: Any = None,
     start: Any = None,
@@ -187,7 +196,13 @@ def plan(
     ridge = _validate.in_range("ridge", ridge, 0.0, np.inf, open_high=True)
     if copies is not None:
         copies = _validate.integer("copies", copies, 1)
-    sample = _read_sample(kind, table, y, x, noise, weights, intercept)
+    weights_type = _validate.choice("weights_type", weights_type, ("probability", "frequency"))
+    sample = _read_sample(kind, table, y, x, noise, weights, weights_type, intercept)
+    computed.warn_of_computed(sample, table, noise)
+    order = None
+    if not kind.free:  # a loss that is free to use x as it likes gets the columns as they were asked for
+        sample, order = samples.in_table_order(sample, table)
+        bounds = _in_order(bounds, order)
     shift = None
     if intercept and box is None and not kind.free:
         sample, shift = samples.centred(sample)
@@ -205,6 +220,11 @@ def plan(
         p = len(first)
     if first is not None and len(first) != p:
         raise ValueError(f"start must have {p} entries, got {len(first)}")
+    limits = _box(box, p)
+    if order is not None:
+        places = np.append(np.arange(int(intercept)), int(intercept) + order)
+        first = None if first is None else first[places]
+        limits = None if limits is None else (limits[0][places], limits[1][places])
     if first is not None and shift is not None:
         first = first + np.append(shift @ first[1:], np.zeros(p - 1))
     return Plan(
@@ -216,19 +236,27 @@ def plan(
         ridge=ridge,
         copies=copies,
         start=first,
-        limits=_box(box, p),
+        limits=limits,
         rng=rng,
         n_threads=n_threads,
         size=p if kind.free else -1,
         shift=shift,
+        order=order,
     )
+
+
+def _in_order(bounds: Any, order: NDArray[np.intp] | None) -> Any:
+    """Bounds that go by the place of a column in ``x``, in the order of the table (the response stays last)."""
+    if order is None or bounds is None or isinstance(bounds, Mapping):
+        return bounds
+    pairs = _validate.finite_array("bounds", bounds, 2)
+    return pairs if len(pairs) < len(order) else np.concatenate([pairs[order], pairs[len(order) :]])
 
 
 def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, progress: bool = False) -> Fit:
     """Standard errors, the final checks and the result."""
     sample, objective, solution, method = made.sample, estimate.objective, estimate.solution, made.method
-    # a row of weight zero is no row
-    n = objective.n_rows if sample.weights is None else int(np.count_nonzero(sample.weights))
+    n = objective.n_rows
     p = objective.n_params
     converged, message = solution.converged, solution.message
     covariance, doubt = np.full((p, p), np.nan), ""
@@ -285,7 +313,7 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
         cov_type=cov,
         notes=tuple(remarks),
         small_sample=bool(doubt),
-        columns=tuple(sample.columns[:-1]),
+        columns=made.columns,
     )
 
 
@@ -300,9 +328,16 @@ def _open(source: Any, noise: Noise | None, bounds: Any) -> tuple[Any, Noise | N
 
 
 def _read_sample(
-    loss: Loss, table: Any, y: Any, x: Sequence[Any] | None, noise: Noise | None, weights: Any, intercept: bool
+    loss: Loss,
+    table: Any,
+    y: Any,
+    x: Sequence[Any] | None,
+    noise: Noise | None,
+    weights: Any,
+    weights_type: str,
+    intercept: bool,
 ) -> samples.Sample:
-    sample = samples.sample(loss, table, y=y, x=x, noise=noise, weights=weights)
+    sample = samples.sample(loss, table, y=y, x=x, noise=noise, weights=weights, weights_type=weights_type)
     if not intercept and not sample.names:
         raise ValueError("nothing to fit: x=[] without an intercept")
     if not loss.free:

@@ -6,11 +6,12 @@ and several quantile levels share one sample.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zil._validate import FloatArray
 from zil.estimation import optimal, scl
@@ -68,6 +69,8 @@ class Plan:
         Number of parameters if they are not an intercept and coefficients, else -1.
     shift : (d,) array or None
         What was taken off the columns of x, for the intercept to take up.
+    order : (d,) array or None
+        Place in the user's ``x`` of each column of the sample; None: the same.
     """
 
     loss: Loss
@@ -83,18 +86,32 @@ class Plan:
     n_threads: int | None = None
     size: int = -1
     shift: FloatArray | None = None
+    order: NDArray[np.intp] | None = None
+
+    def _asked(self, of_columns: Sequence[Any]) -> list[Any]:
+        """What belongs to the columns of the sample, in the order in which the user named them."""
+        places = range(len(of_columns)) if self.order is None else np.argsort(self.order)
+        return [of_columns[k] for k in places]
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """Keys of the features in the table, as the user ordered them."""
+        return tuple(self._asked(self.sample.columns[:-1]))
 
     @property
     def names(self) -> list[str]:
         """Names of the parameters."""
-        own = [*(["Intercept"] if self.intercept else []), *self.sample.names]
+        own = [*(["Intercept"] if self.intercept else []), *self._asked(self.sample.names)]
         return own if self.size in (-1, len(own)) else [f"theta{k}" for k in range(self.size)]
 
     def back(self, p: int) -> FloatArray:
-        """Matrix (p, p) from the parameters of the shifted columns to those of the user's."""
+        """Matrix (p, p) from the parameters of the shifted columns, in their order, to those of the user's."""
         matrix = np.eye(p)
         if self.shift is not None:
             matrix[0, 1:] = -self.shift
+        if self.order is not None:
+            one = int(self.intercept)
+            matrix[one + self.order] = matrix[one:].copy()
         return matrix
 
     def build(self, method: str) -> IndexObjective:

@@ -211,9 +211,15 @@ class Fit:
 
     def _rows(self) -> list[tuple[str, ...]]:
         interval = self.conf_int()
-        columns = (self.params, self.bse, self.tvalues, self.pvalues, interval[:, 0], interval[:, 1])
+        pvalues = self.pvalues
+        before, after = (self.params, self.bse, self.tvalues), (interval[:, 0], interval[:, 1])
         return [
-            (name, *(f"{column[k]:.3f}" if column is self.pvalues else f"{column[k]:.5g}" for column in columns))
+            (
+                name,
+                *(f"{column[k]:.5g}" for column in before),
+                f"{pvalues[k]:.3f}",
+                *(f"{column[k]:.5g}" for column in after),
+            )
             for k, name in enumerate(self.names)
         ]
 

@@ -155,8 +155,12 @@ def sample(
     x: Sequence[Any] | None,
     noise: Noise | None,
     weights: Any,
+    weights_type: str = "probability",
 ) -> Sample:
     """Read x, y, weights and the noise scales out of a table.
+
+    A row of weight zero is no row: it is left out here, so nothing behind this function can count it.  Frequencies are
+    repeated rows, so nothing behind this function can take them for anything else.
 
     Raises
     ------
@@ -195,6 +199,12 @@ def sample(
         _tables.pair_by_label(table, y, "the table and y")
         response, order = column_vector("y", y, n), class_order(y)
     scale, scale_y, zero_prob = _scales(noise, columns, x_columns, y_column, loss)
+    heavy, taken = _rows_taken(_weights(weights, weight_column, table, n), weights_type)
+    if taken is not None:
+        features, response = features[taken], response[taken]
+        if loss.classifier and len(set(response.tolist())) == 1:
+            alone = response.tolist()[0]
+            raise ValueError(f"y has a single class, {alone!r}, where the weights are positive; two are needed")
     coded, classes = loss.code_response(response, order)
     made = Sample(
         x=features,
@@ -203,7 +213,7 @@ def sample(
         scale=scale,
         scale_y=scale_y,
         zero_prob=zero_prob,
-        weights=_weights(weights, weight_column, table, n, coded if classes else None, classes),
+        weights=heavy,
         classes=classes,
         columns=[*x_columns, y_column],
     )
@@ -211,6 +221,48 @@ def sample(
     if x_columns and not (np.isfinite(moments.mean).all() and np.isfinite(moments.covariance).all()):
         _tables.to_float(table, x_columns, what="x column")  # names it; or only squares overflow
     return made
+
+
+def _rows_taken(weights: FloatArray | None, kind: str) -> tuple[FloatArray | None, NDArray[np.intp] | None]:
+    """Weights of the rows that exist, and which these are (None: all of them, once each).
+
+    Raises
+    ------
+    ValueError
+        Frequencies that are no whole numbers.
+    """
+    if weights is None:
+        return None, None
+    if kind == "frequency":
+        if (weights != np.floor(weights)).any():
+            raise ValueError("weights must be whole numbers with weights_type='frequency': how often each row occurs")
+        return None, np.repeat(np.arange(len(weights)), weights.astype(np.intp))
+    if (weights > 0.0).all():
+        return weights, None
+    taken = np.flatnonzero(weights)
+    return weights[taken], taken
+
+
+def in_table_order(sample: Sample, table: Any) -> tuple[Sample, NDArray[np.intp] | None]:
+    """The sample with the columns of x in the order of the table, and the place in ``x`` of each of them.
+
+    The second noise and every sum go by column: with one order for all calls, the order in which ``x`` names the
+    columns changes no number.  None: they are in order already.
+    """
+    position = {name: k for k, name in enumerate(_tables.column_names(table))}
+    order = np.argsort([position[name] for name in sample.columns[:-1]], kind="stable").astype(np.intp)
+    if (np.diff(order) > 0).all():
+        return sample, None
+    return (
+        replace(
+            sample,
+            x=np.ascontiguousarray(sample.x[:, order]),
+            names=[sample.names[k] for k in order],
+            scale=sample.scale[order],
+            columns=[*(sample.columns[k] for k in order), sample.columns[-1]],
+        ),
+        order,
+    )
 
 
 def check_location(loss: Loss, x_columns: Sequence[Any]) -> None:

@@ -51,7 +51,9 @@ def kernel_width(objective: IndexObjective, theta: FloatArray, n: float | None =
     up, down = objective.loss.constants
     tau = 0.5 if objective.loss.classifier else up / (up + down)
     unit = spread(objective, theta)
-    n = objective.parts[0].rows.features.shape[1] if n is None else n
+    if n is None:  # a row of weight zero is no row
+        first = objective.parts[0].rows
+        n = first.features.shape[1] if first.weights is None else int(np.count_nonzero(first.weights))
     probability = min(hall_sheather(max(n, 2), tau), 0.98 * min(tau, 1 - tau))
     low_tau, high_tau = max(tau - probability, 1e-6), min(tau + probability, 1 - 1e-6)
     window = unit * float(stats.norm.ppf(high_tau) - stats.norm.ppf(low_tau))

@@ -9,6 +9,7 @@ a point a minimum only if its Hessian is positive definite inside the box.
 * Kinked losses (quantile, absolute, hinge): the same Newton on a Laplace-smoothed objective while
   the smoothing shrinks, then descent to an exact local minimum: over vertices (vertices.py), or by active sets
   (activeset.py) where minima need not be vertices (a ridge, a user's loss) or the search must stay in a box.
+* With one parameter every kink is looked at (sweep.py); with more, lines through the minimum found are.
 * A user's loss with kinks at unknown places: Newton on a coarse scale, then direct search (directsearch.py).
 
 The result is never higher than the start, both measured by the objective itself: the smoothing of a kinked loss may
@@ -28,7 +29,7 @@ from zil.estimation.objective import rough
 from zil.estimation.objective.coordinates import Coordinates, coordinates
 from zil.estimation.objective.index import IndexObjective
 from zil.estimation.objective.rowwise import RowObjective
-from zil.estimation.solvers import activeset, directsearch, vertices
+from zil.estimation.solvers import activeset, directsearch, sweep, vertices
 from zil.estimation.solvers.infinity import coercive, unbounded
 from zil.estimation.solvers.newton import STEP_TOLERANCE, Region, newton
 from zil.estimation.solvers.outcome import Solution
@@ -41,6 +42,8 @@ FAR = 1e8
 SOME = 10_000
 # Values closer than this share of their size are the same: sums of many terms are not more exact.
 SAME = 1e-13
+# Times that lines through a local minimum of a kinked objective may lead to a lower one.
+SWEEPS = 6
 
 
 def minimise(
@@ -105,7 +108,7 @@ def minimise(
     if not given and not objective.defined(coords.theta(z)):
         z = np.zeros(objective.n_params)
     if objective.loss.kinked and not smooth:
-        solution = _kinked(objective, coords, z, limits, exact)
+        solution = _one_parameter(objective, coords, limits) or _kinked(objective, coords, z, limits, exact)
     elif isinstance(objective, rough.RoughObjective):
         solution = _rough(objective, coords, z, limits)
     else:
@@ -139,6 +142,16 @@ def _offset(objective: IndexObjective) -> float:
     return float(max(target.max(), -target.min()))
 
 
+def _one_parameter(objective: IndexObjective, coords: Coordinates, box: Region) -> Solution | None:
+    """The lowest kink of all, where there is one parameter and the sweep can tell (no declared box, a known loss)."""
+    if objective.n_params != 1 or box.low is not None or isinstance(objective, RowObjective):
+        return None
+    found = sweep.one_parameter(objective)
+    if found is None or not box.inside(coords, coords.z(found[0])):
+        return None
+    return Solution(found[0], found[1], 1, True, "converged")
+
+
 def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: Region, exact: bool) -> Solution:
     """Smoothing continuation, then exact minima; never higher than the start."""
     n = objective.n_rows
@@ -163,10 +176,10 @@ def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: 
     if not exact:
         return solution
     found: list[Solution] = []
+    convex = all(part.a >= 0.0 and part.e >= 0.0 for part in objective.parts)
     if blocked and box.low is None:
         found.append(solution)
     else:
-        convex = all(part.a >= 0.0 and part.e >= 0.0 for part in objective.parts)
         # a difference of convex functions has many local minima: keep the lowest of a few
         few = 1 if convex or isinstance(objective, RowObjective) else 3
         for point in stages[: -few - 1 : -1] or [start]:
@@ -174,6 +187,15 @@ def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: 
             if found[-1].message.startswith(vertices.ENDLESS):
                 break
     best = found[-1] if found[-1].message.startswith(vertices.ENDLESS) else _lowest(found)
+    if best.converged and objective.n_params > 1 and box.low is None and not isinstance(objective, RowObjective):
+        for _ in range(0 if convex else SWEEPS):
+            lower = sweep.lower(objective, best.theta, best.value, coords.matrix, 1e-9 * coords.unit)
+            if lower is None or not box.inside(coords, coords.z(lower[0])):
+                break
+            found.append(_descend(objective, coords, lower[0], box))
+            if not found[-1].converged or found[-1].value >= best.value:
+                break
+            best = found[-1]
     value = objective.value_gradient(start)[0]
     for descent in (_descend, _active):
         if best.value <= value + SAME * (abs(value) + coords.unit):
