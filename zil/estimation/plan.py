@@ -6,6 +6,7 @@ and several quantile levels share one sample.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -45,7 +46,7 @@ class Pieces:
 class Estimate:
     """What a plan came to.
 
-    ``pieces()`` answers what the sandwich is made of.
+    ``pieces()`` answers what the sandwich is made of; it is made once.
     """
 
     objective: IndexObjective
@@ -155,7 +156,7 @@ class Plan:
 
                 return Pieces(rows, lambda natural: natural.T @ meat @ natural, best.hessian(), best.smooth)
 
-            return Estimate(objective, best.solution, combined, best.notes())
+            return Estimate(objective, best.solution, functools.cache(combined), best.notes())
         first = None if objective is naive else naive
         solution = minimise(objective, start=self.start, box=self.limits, naive=first)
 
@@ -175,7 +176,7 @@ class Plan:
                 smooth,
             )
 
-        return Estimate(objective, solution, pieces)
+        return Estimate(objective, solution, functools.cache(pieces))
 
     def _penalised(self, scores: FloatArray, objective: IndexObjective, theta: FloatArray) -> FloatArray:
         """Row scores with the ridge term: it is these whose mean is 0 at the estimate, and whose spread counts."""
