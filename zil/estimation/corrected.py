@@ -214,16 +214,17 @@ class CorrectedLoss:
 
     @property
     def n_params(self) -> int:
-        """Number of parameters, intercept included."""
+        """Number of parameters, intercept included (of a ``Custom`` loss: unless theta says otherwise)."""
         return self._objective.n_params
 
-    def _theta(self, theta: Any) -> FloatArray:
+    def _at(self, theta: Any) -> tuple[FloatArray, IndexObjective]:
+        """The checked parameters, and the objective of so many."""
         values = _validate.finite_array("theta", theta, 1)
         if self.loss.free:  # the loss takes as many parameters as it is given
-            self._objective = replace(self._objective, size=len(values))  # type: ignore[call-arg]
+            return values, replace(self._objective, size=len(values))  # type: ignore[call-arg]
         if len(values) != self.n_params:
             raise ValueError(f"theta must have {self.n_params} entries, got {len(values)}")
-        return values
+        return values, self._objective
 
     def __call__(self, theta: Any) -> tuple[float, FloatArray]:
         """Value and gradient (p,): means over rows.
@@ -233,10 +234,10 @@ class CorrectedLoss:
         ValueError
             The loss smoothed by the noise has no finite mean at ``theta`` (Poisson).
         """
-        values = self._theta(theta)
-        value, gradient = self._objective.value_gradient(values)
+        values, objective = self._at(theta)
+        value, gradient = objective.value_gradient(values)
         if value == np.inf:
-            raise ValueError(self._objective.undefined(values) or "the loss is infinite")
+            raise ValueError(objective.undefined(values) or "the loss is infinite")
         return value, gradient
 
     def value(self, theta: Any) -> float:
@@ -255,19 +256,24 @@ class CorrectedLoss:
         ValueError
             For a piecewise linear loss, which has none.
         """
-        values = self._theta(theta)
-        if self._objective.loss.kinked:
+        values, objective = self._at(theta)
+        if objective.loss.kinked:
             raise ValueError(f"{self.loss.name} has kinks: its sample Hessian does not exist")
-        return self._objective.hessian(values)
+        return objective.hessian(values)
 
     def scores(self, theta: Any) -> FloatArray:
         """Joint score of each row, shape (n, p); their mean is the gradient."""
+<<<<<<< HEAD
         scores = self._objective.scores(self._theta(theta))
         if self._kept is None:
             return scores
         out = np.zeros((self._n, scores.shape[1]))
         out[self._kept] = scores * (self._n / len(scores))
         return out
+=======
+        values, objective = self._at(theta)
+        return objective.scores(values)
+>>>>>>> engine
 
     def partial(self, theta: Any, rows: Any) -> tuple[float, FloatArray, float]:
         """Additive pieces of some rows: sum of values, sum of gradients, sum of weights.
@@ -290,5 +296,6 @@ class CorrectedLoss:
         )
         weights = self._sample.weights
         total = float(wanted.sum() if weights is None else weights[wanted].sum())
-        sums = replace(self._objective, parts=parts, total=1.0).sums(self._theta(theta))
+        values, objective = self._at(theta)
+        sums = replace(objective, parts=parts, total=1.0).sums(values)
         return float(sums[0]), sums[1:], total

@@ -166,7 +166,12 @@ def bootstrap(loss: Loss | str, data: Any, *, n_boot: int = 200, rng: Any = None
     ConvergenceWarning
         The fit, or more than a tenth of the resamples, found no proper minimum; standard errors are nan.
     """
-    return fit(loss, data, cov="bootstrap", n_boot=n_boot, rng=rng, **fit_arguments)
+    # not through fit: warnings name the caller's line, and there is to be one call between it and what warns
+    progress = bool(fit_arguments.pop("progress", False))
+    if "cov" in fit_arguments:
+        raise TypeError("zil.bootstrap takes no cov: it is the bootstrap's; zil.fit takes it")
+    made = plan(loss, data, rng=bootstrapping.fixed_seed(rng), **fit_arguments)
+    return conclude(made, made.estimate(), "bootstrap", n_boot=n_boot, progress=progress)
 
 
 def plan(

@@ -25,7 +25,7 @@ from zil.estimation.inference import covariance
 from zil.estimation.objective.index import IndexObjective
 from zil.estimation.objective.truncated import LEVELS, Combined, Scores, Versions
 from zil.estimation.solvers.minimise import minimise
-from zil.estimation.solvers.outcome import Solution
+from zil.estimation.solvers.outcome import Outcome, Solution
 
 MAX_STEPS = 15
 # Steps end below this many standard errors.
@@ -164,7 +164,7 @@ def fit(
     box: tuple[FloatArray, FloatArray] | None = None,
 ) -> Optimal:
     """Pilot, weights, Newton steps on the combined score."""
-    given = None if start is None else Solution(start, math.nan, 0, False, "")
+    given = None if start is None else Solution(start, math.nan, 0, Outcome.EXHAUSTED)
     first = pilot(objects, given, naive, box)
     theta, n_iter = first.theta, first.n_iter
     weights = pilot_weights(objects)
@@ -197,7 +197,7 @@ def fit(
         box_final = box_curved(objects, theta, levels.combine(mixes).meat)
         final = box_final if positive(box_final.hessian(theta)) else final
     value = objective.value_gradient(theta)[0]
-    return Optimal(Solution(theta, value, n_iter, True, "converged"), final, weights, levels, mixes, width)
+    return Optimal(Solution(theta, value, n_iter, Outcome.CONVERGED), final, weights, levels, mixes, width)
 
 
 def pilot_weights(objects: Versions) -> FloatArray:
@@ -290,4 +290,4 @@ def steep(hessian: FloatArray, reference: FloatArray) -> bool:
 
 
 def _failed(solution: Solution, message: str) -> Solution:
-    return replace(solution, converged=False, message=message)
+    return replace(solution, outcome=Outcome.INDEFINITE, message=message)

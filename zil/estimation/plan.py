@@ -6,7 +6,12 @@ and several quantile levels share one sample.
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from collections.abc import Callable, Sequence
+=======
+import functools
+from collections.abc import Callable
+>>>>>>> engine
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,7 +51,7 @@ class Pieces:
 class Estimate:
     """What a plan came to.
 
-    ``pieces()`` answers what the sandwich is made of.
+    ``pieces()`` answers what the sandwich is made of; it is made once.
     """
 
     objective: IndexObjective
@@ -172,7 +177,7 @@ class Plan:
 
                 return Pieces(rows, lambda natural: natural.T @ meat @ natural, best.hessian(), best.smooth)
 
-            return Estimate(objective, best.solution, combined, best.notes())
+            return Estimate(objective, best.solution, functools.cache(combined), best.notes())
         first = None if objective is naive else naive
         solution = minimise(objective, start=self.start, box=self.limits, naive=first)
 
@@ -192,7 +197,7 @@ class Plan:
                 smooth,
             )
 
-        return Estimate(objective, solution, pieces)
+        return Estimate(objective, solution, functools.cache(pieces))
 
     def _penalised(self, scores: FloatArray, objective: IndexObjective, theta: FloatArray) -> FloatArray:
         """Row scores with the ridge term: it is these whose mean is 0 at the estimate, and whose spread counts."""

@@ -33,6 +33,7 @@ from scipy import optimize
 from zil._validate import FloatArray
 from zil.estimation.objective.index import IndexObjective
 from zil.estimation.objective.parts import Part
+from zil.estimation.solvers.outcome import Outcome, Solution
 
 # Gradients below this share of the sum of absolute slopes are zero; LOOSE where rounding allows no further descent.
 TOLERANCE, LOOSE = 1e-10, 1e-6
@@ -239,11 +240,11 @@ class _Line:
         slope, jump = float(gradient @ self.direction), float(half @ np.abs(rows @ self.direction))
         return value, slope - jump, slope + jump
 
-    def search(self, low: float, value: float, slope: float, first: float, room: float) -> float | str:
+    def search(self, low: float, value: float, slope: float, first: float, room: float) -> float | Outcome:
         """A local minimum beyond ``low``, where value and slope are given, with a smaller value.
 
         The bracket keeps a point that is lower than the start and descends, and one beyond that ascends or is higher.
-        "box" if the line descends to the end of the room, "none" if nothing lower is found.
+        BOX if the line descends to the end of the room, FLAT if nothing lower is found.
         """
         start, low_value, low_slope = value, value, slope
         high, high_slope = min(first, room), math.nan
@@ -254,7 +255,7 @@ class _Line:
                 break
             low, low_value, low_slope = high, value, slope
             if high >= room:
-                return "box"
+                return Outcome.BOX
             high = min(4.0 * high, room)
         while True:
             above, below = np.searchsorted(self.points, low, "right"), np.searchsorted(self.points, high, "left")
@@ -294,12 +295,10 @@ class _Line:
                 high, high_slope = t, slope
             if abs(slope) <= flat:
                 break
-        return best if best_value < start else "none"
+        return best if best_value < start else Outcome.FLAT
 
 
-def descend(
-    objective: IndexObjective, theta: FloatArray, matrix: FloatArray, unit: float, reach: Reach
-) -> tuple[FloatArray, float, int, bool, str]:
+def descend(objective: IndexObjective, theta: FloatArray, matrix: FloatArray, unit: float, reach: Reach) -> Solution:
     """From ``theta`` down to a local minimum.
 
     Parameters
@@ -315,30 +314,30 @@ def descend(
 
     Returns
     -------
-    theta, value, steps, optimal, message
-        ``optimal`` if no direction descends to first order and the curvature on the subspace of the kinks held is
+    Solution
+        Converged if no direction descends to first order and the curvature on the subspace of the kinks held is
         positive.
     """
     pieces = Pieces(objective, matrix, unit)
     z: FloatArray = np.asarray(np.linalg.solve(matrix, theta), dtype=np.float64)
     limit = 2000 + 30 * len(z)
-    optimal, message, steps = False, f"no local minimum after {limit} steps", 0
+    outcome, message, steps = Outcome.EXHAUSTED, f"no local minimum after {limit} steps", 0
     while steps < limit:
         found = _step(pieces, z, unit, reach)
-        if isinstance(found, str):
-            optimal, message = found == "converged", found
+        if isinstance(found, Outcome):
+            outcome, message = found, ""
             break
         z = found
         steps += 1
     result = matrix @ z
-    return result, objective.value_gradient(result)[0], steps, optimal, message
+    return Solution(result, objective.value_gradient(result)[0], steps, outcome, message)
 
 
-def _step(pieces: Pieces, z: FloatArray, unit: float, reach: Reach) -> FloatArray | str:
-    """The next point; or "converged", or why there is no minimum."""
+def _step(pieces: Pieces, z: FloatArray, unit: float, reach: Reach) -> FloatArray | Outcome:
+    """The next point, or how the search ends."""
     corner = _corner(pieces, z)
     if not math.isfinite(corner.value):
-        return "the objective is not finite"
+        return Outcome.UNDEFINED
     free = _null_space(corner.rows[corner.inner], len(z))
     tight = _null_space(corner.rows, len(z))
     left = float(np.abs(corner.residual).max())
@@ -349,20 +348,18 @@ def _step(pieces: Pieces, z: FloatArray, unit: float, reach: Reach) -> FloatArra
         # kinks are left once nothing is to be gained along them: two that end a level stretch would be met in turns
         if tight.shape[1] and np.abs(tight.T @ corner.gradient).max() > 0.1 * left:
             directions.insert(0, _newton(tight, hessian, corner.gradient, floor))
-        word = "none"
+        end = Outcome.FLAT
         for direction in directions:
             slope = corner.slope(direction)
             if slope < 0.0:
                 found = _search(_Line(pieces, z, direction), corner.value, slope, unit, reach)
-                if not isinstance(found, str):
+                if not isinstance(found, Outcome):
                     return found
-                word = found
-                if word == "box":
+                end = found
+                if end is Outcome.BOX:
                     break
-        if word == "box":
-            return "box reached: no finite minimum inside it (separated classes, or an unbounded objective)"
-        if left > LOOSE * corner.size:
-            return "no further descent, yet no minimum"
+        if end is Outcome.BOX or left > LOOSE * corner.size:
+            return end
         better = _last_step(pieces, z, corner, _newton(tight, hessian, corner.gradient, floor), unit)
         if better is not None:
             return better
@@ -378,8 +375,8 @@ def _step(pieces: Pieces, z: FloatArray, unit: float, reach: Reach) -> FloatArra
                 if moved is not None:
                     return moved
             if level:
-                return "no further descent, yet no minimum"
-    return "converged"
+                return Outcome.FLAT
+    return Outcome.CONVERGED
 
 
 def _newton(space: FloatArray, hessian: FloatArray, gradient: FloatArray, floor: float) -> FloatArray:
@@ -397,14 +394,14 @@ def _last_step(pieces: Pieces, z: FloatArray, corner: _Corner, step: FloatArray,
     return trial if same and np.abs(other.residual).max() <= 0.5 * np.abs(corner.residual).max() else None
 
 
-def _search(line: _Line, value: float, slope: float, unit: float, reach: Reach) -> FloatArray | str:
+def _search(line: _Line, value: float, slope: float, unit: float, reach: Reach) -> FloatArray | Outcome:
     """The next point along a line, exactly on the kinks that it keeps or meets."""
     size = float(np.linalg.norm(line.direction))
     room = reach(line.z, 1e9 * unit / size * line.direction) * 1e9 * unit / size
     if room <= 0.0:
-        return "box"
+        return Outcome.BOX
     found = line.search(0.0, value, slope, min(1.0, unit / size), room)
-    if isinstance(found, str):
+    if isinstance(found, Outcome):
         return found
     return _landed(line.pieces, line.z + found * line.direction)
 
@@ -427,7 +424,7 @@ def _along_level(
     value, slope = line.at(small)
     if value < corner.value - 1e-13 * corner.size * unit and slope < 0.0:
         found = line.search(small, value, slope, 4.0 * small, room)
-        return None if isinstance(found, str) else _landed(pieces, z + found * direction)
+        return None if isinstance(found, Outcome) else _landed(pieces, z + found * direction)
     for t in line.points[:64].tolist() if level else ():
         value, before, behind = line.kink(t)
         if t >= room or value > corner.value + 1e-13 * corner.size * unit:

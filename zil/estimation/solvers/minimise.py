@@ -32,7 +32,7 @@ from zil.estimation.objective.rowwise import RowObjective
 from zil.estimation.solvers import activeset, directsearch, sweep, vertices
 from zil.estimation.solvers.infinity import coercive, unbounded
 from zil.estimation.solvers.newton import STEP_TOLERANCE, Region, newton
-from zil.estimation.solvers.outcome import Solution
+from zil.estimation.solvers.outcome import Outcome, Solution
 
 # Default box in standardised units (a slope per standard deviation of its column, over the natural unit).
 BOX_RADIUS = 50.0
@@ -116,7 +116,7 @@ def minimise(
     if solution.converged and unbounded(objective, coords, solution.theta):
         return replace(
             solution,
-            converged=False,
+            outcome=Outcome.ENDLESS,
             message="the objective is unbounded below (the noise is too large for this sample); a local minimum only",
         )
     return solution
@@ -163,7 +163,7 @@ def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: 
     while True:
         solution = newton(objective.smoothed(width), coords, z, box, 1e-3 * width / coords.unit)
         n_iter += solution.n_iter
-        blocked = solution.message.startswith("box reached")
+        blocked = solution.outcome is Outcome.BOX
         if blocked and box.low is None:  # far out: it ran away
             break
         if not blocked:  # a declared box may be smaller than the smoothing
@@ -184,8 +184,9 @@ def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: 
         few = 1 if convex or isinstance(objective, RowObjective) else 3
         for point in stages[: -few - 1 : -1] or [start]:
             found.append(_descend(objective, coords, point, box))
-            if found[-1].message.startswith(vertices.ENDLESS):
+            if found[-1].outcome is Outcome.ENDLESS:
                 break
+<<<<<<< HEAD
     best = found[-1] if found[-1].message.startswith(vertices.ENDLESS) else _lowest(found)
     if best.converged and objective.n_params > 1 and box.low is None and not isinstance(objective, RowObjective):
         for _ in range(0 if convex else SWEEPS):
@@ -196,6 +197,9 @@ def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: 
             if not found[-1].converged or found[-1].value >= best.value:
                 break
             best = found[-1]
+=======
+    best = found[-1] if found[-1].outcome is Outcome.ENDLESS else _lowest(found)
+>>>>>>> engine
     value = objective.value_gradient(start)[0]
     for descent in (_descend, _active):
         if best.value <= value + SAME * (abs(value) + coords.unit):
@@ -203,9 +207,10 @@ def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: 
         best = descent(objective, coords, start, box)
         found.append(best)
     if best.value > value:  # kinks that meet are told apart to 1e-9 of the unit
-        best = replace(
-            best, theta=start, value=value, converged=best.converged and best.value - value <= 1e-8 * coords.unit
-        )
+        settled = best.value - value <= 1e-8 * coords.unit
+        best = replace(best, theta=start, value=value)
+        if best.converged and not settled:
+            best = replace(best, outcome=Outcome.FLAT, message="")
     return replace(best, n_iter=n_iter + sum(one.n_iter for one in found))
 
 
@@ -218,9 +223,9 @@ def _lowest(found: list[Solution]) -> Solution:
 def _descend(objective: IndexObjective, coords: Coordinates, theta: FloatArray, box: Region) -> Solution:
     """The local minimum below a point inside the box."""
     if objective.ridge == 0.0 and not isinstance(objective, RowObjective):
-        point, value, steps, optimal, message = vertices.vertex_descent(objective, theta, coords.matrix)
-        if box.inside(coords, coords.z(point)):
-            return Solution(point, value, steps, optimal, message)
+        found = vertices.vertex_descent(objective, theta, coords.matrix)
+        if box.inside(coords, coords.z(found.theta)):
+            return found
     return _active(objective, coords, theta, box)
 
 
@@ -228,7 +233,7 @@ def _active(objective: IndexObjective, coords: Coordinates, theta: FloatArray, b
     def reach(z: FloatArray, step: FloatArray) -> float:
         return box.reach(coords, z, step)
 
-    return Solution(*activeset.descend(objective, theta, coords.matrix, coords.unit, reach))
+    return activeset.descend(objective, theta, coords.matrix, coords.unit, reach)
 
 
 def _rough(objective: rough.RoughObjective, coords: Coordinates, z: FloatArray, box: Region) -> Solution:
@@ -244,20 +249,22 @@ def _rough(objective: rough.RoughObjective, coords: Coordinates, z: FloatArray, 
     for level in (1.0, 1.0, 0.25):
         found = newton(rough.Averaged.of(objective, level * steps), coords, z, box, 1e-3)
         n_iter += found.n_iter
-        if found.message.startswith("box reached"):
+        if found.outcome is Outcome.BOX:
             break
         z = coords.z(found.theta)
         if level == 1.0:
             hessian, steps = rough.curvature(objective, found.theta)
             if not np.linalg.eigvalsh(hessian)[0] > 0.0:
-                found = replace(found, converged=False, message="the Hessian is indefinite: no minimum")
+                found = replace(found, outcome=Outcome.INDEFINITE, message="")
                 break
     else:
         theta, low, count, settled = directsearch.descend(value, found.theta, steps)
         if low > value(start):
             theta, low, count, settled = directsearch.descend(value, start, steps)
-        message = "converged" if settled else "no local minimum found by direct search"
-        return Solution(theta, low, n_iter + count, settled, message)
+        if settled:
+            return Solution(theta, low, n_iter + count, Outcome.CONVERGED)
+        message = "no local minimum found by direct search"
+        return Solution(theta, low, n_iter + count, Outcome.EXHAUSTED, message)
     low = objective.value(found.theta)
     theta = found.theta if low <= value(start) else start
-    return Solution(theta, min(low, value(start)), n_iter, False, found.message)
+    return Solution(theta, min(low, value(start)), n_iter, found.outcome, found.message)

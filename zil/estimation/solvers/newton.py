@@ -18,7 +18,7 @@ from zil._validate import FloatArray
 from zil.estimation.losses.smoothing import NotSmoothError
 from zil.estimation.objective.coordinates import Coordinates
 from zil.estimation.objective.index import IndexObjective
-from zil.estimation.solvers.outcome import Solution
+from zil.estimation.solvers.outcome import Outcome, Solution
 
 MAX_ITERATIONS = 200
 # A Newton step below this many natural units is taken and ends the iteration (the error squares).
@@ -118,42 +118,45 @@ def newton(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: R
     value, gradient = _finite(objective, to_theta @ z, trial=False)
     if not math.isfinite(value):
         reason = objective.undefined(to_theta @ z) or "the objective is not finite at the start"
-        return Solution(to_theta @ z, objective.value_gradient(to_theta @ z)[0], 0, False, reason)
+        return Solution(to_theta @ z, objective.value_gradient(to_theta @ z)[0], 0, Outcome.UNDEFINED, reason)
     blocked = 0
     for iteration in range(1, MAX_ITERATIONS + 1):
         hessian = to_theta.T @ objective.hessian(to_theta @ z) @ to_theta
         g = to_theta.T @ gradient
         if not (np.isfinite(hessian).all() and np.isfinite(g).all()):
-            return Solution(to_theta @ z, value, iteration, False, "the objective is not finite")
+            return Solution(to_theta @ z, value, iteration, Outcome.UNDEFINED)
         scale = max(coords.unit, float(np.abs(z).max(initial=0.0)))
         while True:
             step, change, interior = trust_region_step(g, hessian, radius)
             size = float(np.abs(step).max(initial=0.0))
             share = box.reach(coords, z, step)
             if interior and share == 1.0 and size <= SETTLED * scale:
-                return Solution(to_theta @ z, value, iteration, True, "converged")
+                return Solution(to_theta @ z, value, iteration, Outcome.CONVERGED)
             trial = z + share * step
             new_value, new_gradient = _finite(objective, to_theta @ trial)
             if interior and share == 1.0 and size <= tolerance * scale:
                 if new_value <= value + 1e-12 * max(abs(value), abs(change)):
                     z, value = trial, min(value, new_value)
-                return Solution(to_theta @ z, value, iteration, True, "converged")
+                return Solution(to_theta @ z, value, iteration, Outcome.CONVERGED)
             predicted = share * float(g @ step) + 0.5 * share**2 * float(step @ hessian @ step)
             if interior and share == 1.0 and abs(predicted) <= 1e-11 * abs(value) and size <= 1e-3 * scale:
                 # what is left to gain drowns in the rounding of the value (columns far from 0): the gradient decides
                 better = np.abs(to_theta.T @ new_gradient).max() < np.abs(g).max()
-                return Solution(to_theta @ (trial if better else z), value, iteration, True, "converged")
+                return Solution(to_theta @ (trial if better else z), value, iteration, Outcome.CONVERGED)
             gain = (new_value - value) / predicted if predicted < 0 else -1.0
             if math.isfinite(new_value) and new_value < value and gain > 1e-4:
                 break
             radius = 0.25 * min(radius, float(np.linalg.norm(step)))
             if radius <= 1e-13 * scale:
-                flat = "no further descent, yet no minimum"
+                flat = Outcome.FLAT.value
                 if objective.loss.classifier:
                     flat += " (separated classes?)"
-                message = _box_message(hessian) if share < 1.0 else flat
-                message = objective.undefined(to_theta @ (z + 1e-3 * step / max(size, 1e-300))) or message
-                return Solution(to_theta @ z, value, iteration, False, message)
+                reason = objective.undefined(to_theta @ (z + 1e-3 * step / max(size, 1e-300)))
+                if reason:
+                    return Solution(to_theta @ z, value, iteration, Outcome.UNDEFINED, reason)
+                if share < 1.0:
+                    return Solution(to_theta @ z, value, iteration, Outcome.BOX, _box_message(hessian))
+                return Solution(to_theta @ z, value, iteration, Outcome.FLAT, flat)
         if gain > 0.75:
             radius = max(radius, 2.0 * float(np.linalg.norm(step)))
         elif gain < 0.25:
@@ -161,11 +164,12 @@ def newton(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: R
         blocked = blocked + 1 if share < 1.0 else 0
         z, value, gradient = trial, new_value, new_gradient
         if blocked >= 2:
-            return Solution(to_theta @ z, value, iteration, False, _box_message(hessian))
-    return Solution(to_theta @ z, value, MAX_ITERATIONS, False, f"no convergence in {MAX_ITERATIONS} iterations")
+            return Solution(to_theta @ z, value, iteration, Outcome.BOX, _box_message(hessian))
+    message = f"no convergence in {MAX_ITERATIONS} iterations"
+    return Solution(to_theta @ z, value, MAX_ITERATIONS, Outcome.EXHAUSTED, message)
 
 
 def _box_message(hessian: FloatArray) -> str:
     if np.linalg.eigvalsh(hessian)[0] < 0.0:
         return "box reached, indefinite Hessian: the objective has no minimum inside the box"
-    return "box reached: no finite minimum inside it (separated classes, or an unbounded objective)"
+    return Outcome.BOX.value

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from zil._validate import FloatArray
 from zil.estimation.objective.index import IndexObjective
 from zil.estimation.objective.parts import Part
+from zil.estimation.solvers.outcome import Outcome, Solution
 
 # An edge is a descent direction if its slope is below -TOLERANCE times the kink of its row.
 TOLERANCE = 1e-7
-ENDLESS = "the objective falls without end"
 
 
 @dataclass
@@ -189,7 +189,7 @@ def _line_search(
     return None
 
 
-def _first_vertex(kinks: _Kinks, z: FloatArray) -> tuple[FloatArray, NDArray[np.intp]] | str:
+def _first_vertex(kinks: _Kinks, z: FloatArray) -> tuple[FloatArray, NDArray[np.intp]] | None:
     """From any point to a vertex without going up: p line searches, each along the steepest direction that keeps
     the rows already active at their kink, so each adds an independent row.
 
@@ -218,15 +218,13 @@ def _first_vertex(kinks: _Kinks, z: FloatArray) -> tuple[FloatArray, NDArray[np.
             points = _breakpoints(kinks, arguments, direction, active)
             found = _line_search(kinks, z, direction, 0.0, points)
         if found is None:
-            return ENDLESS
+            return None  # it falls without end
         z = z + found[0] * direction
         active = np.append(active, found[1])
     return z, active
 
 
-def vertex_descent(
-    objective: IndexObjective, theta: FloatArray, matrix: FloatArray
-) -> tuple[FloatArray, float, int, bool, str]:
+def vertex_descent(objective: IndexObjective, theta: FloatArray, matrix: FloatArray) -> Solution:
     """Walk from the vertex nearest to ``theta`` down to a local minimum.
 
     Parameters
@@ -239,8 +237,8 @@ def vertex_descent(
 
     Returns
     -------
-    theta, value, pivots, optimal, message
-        ``optimal`` if no edge of the final vertex descends.
+    Solution
+        Converged if no edge of the final vertex descends.
     """
     positive = [part for part in objective.parts if part.a > 0.0]
     kinked = [*positive, *(part for part in objective.parts if part.a < 0.0)]
@@ -255,15 +253,15 @@ def vertex_descent(
     if (np.abs(arguments[0]) <= 1e-12 * spread).any():
         kinks.separate(spread, arguments)
     first = _first_vertex(kinks, z)
-    if isinstance(first, str):
-        return theta, objective.value_gradient(theta)[0], 0, False, first
+    if first is None:
+        return Solution(theta, objective.value_gradient(theta)[0], 0, Outcome.ENDLESS)
     z, arguments = _to_vertex(kinks, *first)
     active = first[1]
     if kinks.shift is None and np.count_nonzero(np.abs(arguments[0]) <= 1e-12 * spread) > len(active):
         kinks.separate(spread, arguments)
         z, arguments = _to_vertex(kinks, z, active)
     limit = 2000 + 30 * objective.n_params
-    pivots, optimal, message = 0, False, f"no local minimum after {limit} vertices"
+    pivots, outcome, message = 0, Outcome.EXHAUSTED, f"no local minimum after {limit} vertices"
     while pivots < limit:
         gradient = kinks.gradient(arguments, z, active)
         edges = np.linalg.inv(kinks.rows(0, active))
@@ -273,7 +271,7 @@ def vertex_descent(
         lengths = np.tile(np.linalg.norm(edges, axis=0), 2)
         threshold = -TOLERANCE * np.tile(own, 2) * (kinks.up + kinks.down)
         if (slopes >= threshold).all():
-            optimal, message = True, "converged"
+            outcome, message = Outcome.CONVERGED, ""
             break
         best = int(np.argmin(np.where(slopes < threshold, slopes / lengths, math.inf)))
         k = best % len(active)
@@ -281,7 +279,7 @@ def vertex_descent(
         points = _breakpoints(kinks, arguments, direction, active)
         found = _line_search(kinks, z, direction, float(slopes[best]), points)
         if found is None:
-            message = ENDLESS
+            outcome, message = Outcome.ENDLESS, ""
             break
         pivots += 1
         z = z + found[0] * direction
@@ -291,7 +289,7 @@ def vertex_descent(
         kinks.shift = None
         z, arguments = _to_vertex(kinks, z, active)
     result = matrix @ z
-    return result, objective.value_gradient(result)[0], pivots, optimal, message
+    return Solution(result, objective.value_gradient(result)[0], pivots, outcome, message)
 
 
 def _to_vertex(kinks: _Kinks, z: FloatArray, active: NDArray[np.intp]) -> tuple[FloatArray, list[FloatArray]]:
