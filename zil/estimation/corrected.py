@@ -263,17 +263,13 @@ class CorrectedLoss:
 
     def scores(self, theta: Any) -> FloatArray:
         """Joint score of each row, shape (n, p); their mean is the gradient."""
-<<<<<<< HEAD
-        scores = self._objective.scores(self._theta(theta))
+        values, objective = self._at(theta)
+        scores = objective.scores(values)
         if self._kept is None:
             return scores
         out = np.zeros((self._n, scores.shape[1]))
         out[self._kept] = scores * (self._n / len(scores))
         return out
-=======
-        values, objective = self._at(theta)
-        return objective.scores(values)
->>>>>>> engine
 
     def partial(self, theta: Any, rows: Any) -> tuple[float, FloatArray, float]:
         """Additive pieces of some rows: sum of values, sum of gradients, sum of weights.

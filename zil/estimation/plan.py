@@ -6,12 +6,8 @@ and several quantile levels share one sample.
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from collections.abc import Callable, Sequence
-=======
 import functools
-from collections.abc import Callable
->>>>>>> engine
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 

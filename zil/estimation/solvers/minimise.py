@@ -149,7 +149,7 @@ def _one_parameter(objective: IndexObjective, coords: Coordinates, box: Region) 
     found = sweep.one_parameter(objective)
     if found is None or not box.inside(coords, coords.z(found[0])):
         return None
-    return Solution(found[0], found[1], 1, True, "converged")
+    return Solution(found[0], found[1], 1, Outcome.CONVERGED)
 
 
 def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: Region, exact: bool) -> Solution:
@@ -186,8 +186,7 @@ def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: 
             found.append(_descend(objective, coords, point, box))
             if found[-1].outcome is Outcome.ENDLESS:
                 break
-<<<<<<< HEAD
-    best = found[-1] if found[-1].message.startswith(vertices.ENDLESS) else _lowest(found)
+    best = found[-1] if found[-1].outcome is Outcome.ENDLESS else _lowest(found)
     if best.converged and objective.n_params > 1 and box.low is None and not isinstance(objective, RowObjective):
         for _ in range(0 if convex else SWEEPS):
             lower = sweep.lower(objective, best.theta, best.value, coords.matrix, 1e-9 * coords.unit)
@@ -197,9 +196,6 @@ def _kinked(objective: IndexObjective, coords: Coordinates, z: FloatArray, box: 
             if not found[-1].converged or found[-1].value >= best.value:
                 break
             best = found[-1]
-=======
-    best = found[-1] if found[-1].outcome is Outcome.ENDLESS else _lowest(found)
->>>>>>> engine
     value = objective.value_gradient(start)[0]
     for descent in (_descend, _active):
         if best.value <= value + SAME * (abs(value) + coords.unit):
