@@ -38,7 +38,7 @@ LINKED = 1000  # rows whose original is looked for
 DISTANCES = 2e8  # numbers at most that a search without a tree may touch
 FEW_VALUES = 20  # distinct values of a column that counts as an answer to choose
 DECIMALS = 8
-COPIES, FITTED_ROWS = 5, 20_000
+COPIES, FITTED_ROWS = 5, 10_000
 HEAD = "NOT FOR PUBLICATION. These figures are computed from the original table."
 
 

@@ -165,7 +165,7 @@ def _curvature(loss: Loss, features: FloatArray, response: Any, theta: FloatArra
 def _width(index: FloatArray, response: Any) -> float:
     """Half the width of a kernel: N^(-1/5) standard deviations of the error, or of the index for classes."""
     error = index if np.unique(response).size == 2 else response - index
-    return float(np.std(error)) / float(len(index)) ** 0.2
+    return float(np.std(error)) * math.pow(len(index), -0.2)
 
 
 def corrected(loss: Loss, features: FloatArray, response: Any, noise: Noise | None, method: str) -> CorrectedLoss:
