@@ -275,9 +275,7 @@ def replace(table: Any, columns: Mapping[Any, FloatArray], *, keep: bool = False
             for name, values in arrays.items()
         ]
     else:
-        new = [
-            nw.new_series(name, values, nw.Float64, backend=frame.implementation) for name, values in arrays.items()
-        ]
+        new = [nw.new_series(name, values, nw.Float64, backend=frame.implementation) for name, values in arrays.items()]
     result = frame.with_columns(*new)
     native = _travel.used_categories(nw.to_native(result), frame.implementation)
     if isinstance(nw.from_native(table, eager_only=True, allow_series=True), nw.Series):

@@ -296,18 +296,14 @@ def plan(
     points += _others(sketch, draw, names, pairs, epsilon, delta, unit)
     clean = np.sqrt(np.diag(sketch.clean()))
     frontier = [_entry(point, sketch, clean, n, targets) for point in points]
-    notes = []
-    if pilot is None:
-        notes.append(
-            "No pilot: uniform features and an index of standard deviation 1, so this is the order of magnitude."
-        )
+    made_up = "No pilot: features spread evenly, an index of standard deviation 1; the order of magnitude."
     return PrivacyPlan(
         frontier=frontier,
         estimate=dict(zip(sketch.names, sketch.theta_back().tolist(), strict=True)),
         n=n,
         budget={"epsilon": epsilon, "delta": delta, "unit": unit, "loss": kind.name},
         synthetic=pilot is None,
-        notes=notes,
+        notes=[made_up] if pilot is None else [],
     )
 
 

@@ -1,4 +1,7 @@
-"""The data holder's side: calibrate a mechanism, look at what it promises, publish with it."""
+"""The data holder's side: calibrate a mechanism, look at what it promises, publish with it.
+
+Over 400 lines because half of them document the public methods, which belong in one class.
+"""
 
 from __future__ import annotations
 
