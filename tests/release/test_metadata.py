@@ -27,6 +27,7 @@ def examples(tmp_path):
     yield MECHANISM.release(TABLE, missing={"a": 0, "b": 1}).metadata
     yield MECHANISM.simulate(TABLE, 1, missing=0.5).metadata
     yield zil.Mechanism([(0, 1)], zero_prob=0, scale=1).release(np.array([0.5])).metadata
+    yield zil.Mechanism([(0, 10)], zero_prob=0, scale=6, resolution=1).release(np.array([0.5])).metadata
     yield zil.calibrate([(0, 1)], advantage=0.3, zero_prob=0.1, unit="attribute").release([0.5]).metadata
     for ending in ("csv", "parquet"):
         MECHANISM.release(TABLE).save(tmp_path / f"x.{ending}")

@@ -103,6 +103,13 @@ class Pilot:
             response = self.response
         return corrected(self.loss, rows[:, :-1], response, noise, method).scores
 
+    def step(self, direction: FloatArray) -> float:
+        """How far to move along a direction for a difference quotient of scores: a kernel width if they have jumps."""
+        if not self.loss.kinked:
+            return 1e-3
+        design = np.column_stack([np.ones(len(self.features)), self.features])
+        return _width(design @ self.theta, self.response) / float(np.sqrt(((design @ direction) ** 2).mean()))
+
     def clean(self) -> FloatArray:
         """The sandwich of the original table."""
         scores = self.scores(self.table, None, "naive")(self.theta)
@@ -146,15 +153,19 @@ def _curvature(loss: Loss, features: FloatArray, response: Any, theta: FloatArra
     if not loss.kinked:
         return np.asarray(objective.hessian(theta))
     design = np.column_stack([np.ones(len(features)), features])
-    index = design @ theta
-    error = index if np.unique(response).size == 2 else response - index
-    step = float(np.std(error)) * len(features) ** -0.2
+    step = _width(design @ theta, response)
     result = np.empty((len(theta), len(theta)))
     for k, size in enumerate(np.sqrt((design**2).mean(axis=0)).tolist()):
         move = np.zeros(len(theta))
         move[k] = step / size
         result[k] = (objective.gradient(theta + move) - objective.gradient(theta - move)) / (2.0 * move[k])
     return 0.5 * (result + result.T)
+
+
+def _width(index: FloatArray, response: Any) -> float:
+    """Half the width of a kernel: N^(-1/5) standard deviations of the error, or of the index for classes."""
+    error = index if np.unique(response).size == 2 else response - index
+    return float(np.std(error)) * math.pow(len(index), -0.2)
 
 
 def corrected(loss: Loss, features: FloatArray, response: Any, noise: Noise | None, method: str) -> CorrectedLoss:

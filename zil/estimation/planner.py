@@ -8,8 +8,8 @@ zero_prob (beyond the paper).  Beside it stand what suppression and independent 
 would give.
 
 Design: only what is public of the estimation is used (`fit` for the pilot, `CorrectedLoss.scores` for the rest).  The
-frontier is shown and never minimised: standard errors fall with zero_prob up to its end, where a share delta of
-all rows is published as it is, so the best point is not a question of accuracy.
+frontier is shown and never minimised: the smallest error is often at its end, where a share delta of all rows is
+published as it is, so the best point is not a question of accuracy alone.
 """
 
 from __future__ import annotations
@@ -123,9 +123,9 @@ class PrivacyPlan:
         for entry in self.frontier:
             lines.append(_in_words(entry))
         lines.append(
-            "No point is the best one: errors fall as more rows are published as they are. Decide first how many that "
-            "may "
-            "be, then read off the errors."
+            "No point is the best one: the smallest errors may be those that publish a share delta of the rows as "
+            "they are. "
+            "Decide first how many rows that may be, then read off the errors."
         )
         return "\n".join(lines)
 
@@ -160,7 +160,11 @@ class PrivacyPlan:
             look, colour, name = LOOKS[kind]
             ax.plot(*zip(*points, strict=True), look, color=colour, label=name)
         ax.set_yscale("log")
-        ticks = [t for t in (1, 2, 3, 5, 10, 20, 30, 50, 100) if ax.get_ylim()[0] <= t <= ax.get_ylim()[1]]
+        low, high = (f(factor for points in of_kind.values() for _, factor in points) for f in (min, max))
+        ax.set_ylim(0.8 * low, 1.25 * high)
+        marks = (1, 1.5, 2, 3, 4, 5, 6, 8) if high / low < 8.0 else (1, 2, 5)
+        every = [m * 10**k for k in range(7) for m in marks]
+        ticks = [t for t in every if 0.8 * low <= t <= 1.25 * high]
         ax.set_yticks(ticks, [f"{t:g}" for t in ticks])
         ax.minorticks_off()
         ax.set_xlabel("rows published as they are, %")
@@ -292,18 +296,14 @@ def plan(
     points += _others(sketch, draw, names, pairs, epsilon, delta, unit)
     clean = np.sqrt(np.diag(sketch.clean()))
     frontier = [_entry(point, sketch, clean, n, targets) for point in points]
-    notes = []
-    if pilot is None:
-        notes.append(
-            "No pilot: uniform features and an index of standard deviation 1, so this is the order of magnitude."
-        )
+    made_up = "No pilot: features spread evenly, an index of standard deviation 1; the order of magnitude."
     return PrivacyPlan(
         frontier=frontier,
         estimate=dict(zip(sketch.names, sketch.theta_back().tolist(), strict=True)),
         n=n,
         budget={"epsilon": epsilon, "delta": delta, "unit": unit, "loss": kind.name},
         synthetic=pilot is None,
-        notes=notes,
+        notes=[made_up] if pilot is None else [],
     )
 
 

@@ -141,9 +141,10 @@ def combined(sketch: Pilot, strata: Sequence[tuple[float, Versions]]) -> tuple[F
     meat = mix.T @ moments @ mix
     to_score = change.T @ mix
     values, vectors = np.linalg.eigh(sketch.hessian)
-    kappa, step = 0.0, 0.05 if sketch.loss.kinked else 1e-3
+    kappa = 0.0
     for value, vector in zip(values.tolist(), vectors.T, strict=True):
         v = vector / math.sqrt(value)
+        step = sketch.step(v)
         up, down = joined(theta + step * v), joined(theta - step * v)
         turn = to_score @ v / (2.0 * step)
         along = [((a - b) @ turn)[:, None] for a, b in zip(up, down, strict=True)]

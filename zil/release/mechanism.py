@@ -1,4 +1,7 @@
-"""The data holder's side: calibrate a mechanism, look at what it promises, publish with it."""
+"""The data holder's side: calibrate a mechanism, look at what it promises, publish with it.
+
+Over 400 lines because half of them document the public methods, which belong in one class.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from zil._validate import FloatArray, SchemaError
 from zil.privacy import shifts as formulas
 from zil.privacy.noise import Noise
 from zil.privacy.tradeoff import TradeOff
-from zil.release import label, rows, sampler, schema, streaming, ticks, words
+from zil.release import label, rows, sampler, schema, streaming, ticks
 from zil.release import metadata as facts
 from zil.release import risk as judgement
 from zil.release.keystream import Key
@@ -176,9 +179,14 @@ class Mechanism:
         table: str | None = None,
     ) -> dict[str, Any]:
         effective = ticks.effective_scale(self._scale, self._grid.tick)
-        columns = self._names if names is None else names
+        columns = facts.columns_part(
+            self._names if names is None else names, self._bounds, self._grid.tick, self._scale, effective
+        )
+        for column, step in zip(columns, self._resolution, strict=True):
+            if step is not None and step != column["tick"]:  # the label says it, of the published file too
+                column["unused_resolution"] = step
         return facts.build(
-            columns=facts.columns_part(columns, self._bounds, self._grid.tick, self._scale, effective),
+            columns=columns,
             zero_prob=self._zero_prob,
             target=self._target,
             shifts={unit: self.shift(unit) for unit in UNITS},
@@ -255,18 +263,7 @@ class Mechanism:
         return made.show(format)
 
     def _label_of(self, n_rows: int | None, **about: Any) -> Label:
-        return Label(self._metadata(n_rows=n_rows), warnings=self._unused_resolutions(), **about)
-
-    def _unused_resolutions(self) -> list[str]:
-        """A sentence for each column whose declared resolution is not the tick."""
-        declared = zip(self._names, self._resolution, self._grid.tick.tolist(), self._scale.tolist(), strict=True)
-        return [
-            f"The declared resolution {step:g} of {words.shown(name)} is not used: the scale {scale:g} holds fewer "
-            f"than {ticks.COARSEST:g} such steps. Published values have more digits than the data, so rows published "
-            "unchanged stand out."
-            for name, step, tick, scale in declared
-            if step is not None and step != tick
-        ]
+        return Label(self._metadata(n_rows=n_rows), **about)
 
     def _repr_html_(self) -> str:
         return self._label_of(None).fragment()

@@ -187,8 +187,6 @@ class Label:
         None: the holder did not say.
     groups : optional
         As for `Mechanism.risk`.
-    warnings : list of str
-        Further sentences.
     """
 
     def __init__(
@@ -198,7 +196,6 @@ class Label:
         passed: Sequence[Any] | None = None,
         rows_per_person: int | None = None,
         groups: Any = None,
-        warnings: Sequence[str] = (),
     ) -> None:
         k = None if rows_per_person is None else _validate.integer("rows_per_person", rows_per_person, 1)
         groups = groups if groups is None or hasattr(groups, "items") else [list(group) for group in groups]
@@ -206,7 +203,6 @@ class Label:
         self.title = sentences.heading(metadata, k)
         self.verdict = sentences.verdict(metadata, risk)
         self.sentences = sentences.all_sentences(metadata, risk, passed=passed, rows_per_person=k, groups=groups)
-        self.sentences += [("Warning", text) for text in warnings]
         self.signature = SIGNED if metadata["private"] else UNSIGNED
         self.tables = _tables(metadata, passed)
         self.remarks = _remarks(metadata)

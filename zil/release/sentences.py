@@ -239,6 +239,14 @@ def warnings(metadata: Mapping[str, Any]) -> list[Sentence]:
             same = formulas.same_cell(column["scale"] / column["grain"])
             if same > 1e-2:
                 grainy.append((same, column["name"]))
+    unused = [c["name"] for c in metadata["columns"] if c.get("unused_resolution")]
+    if unused:
+        text = (
+            f"The declared resolution of {listed(unused, FEW)} is not used, as the scale holds too few such steps: "
+            "published "
+            "values have more digits than the data, and rows published unchanged stand out."
+        )
+        result.append(("Resolution", text))
     if coarse:
         names = listed([name for _, name in coarse], FEW)
         most = percent(max(share for share, _ in coarse))
