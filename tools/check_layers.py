@@ -27,7 +27,7 @@ RANK = {"_core": 0, "base": 1, "privacy": 2, "release": 3, "estimation": 4, "int
 # Floors of the rooms and modules of estimation; a new one needs its place here.
 FLOORS = {
     "sources": 0, "losses": 0, "rows": 0, "sample": 1, "objective": 2, "solvers": 3, "inference": 4, "result": 4,
-    "optimal": 5, "scl": 5, "corrected": 6, "plan": 6, "fit": 7, "quantiles": 8,
+    "optimal": 5, "scl": 5, "computed": 2, "corrected": 6, "plan": 6, "fit": 7, "quantiles": 8,
     "check": 8, "pilot": 8, "prediction": 8, "planner": 8,
 }  # fmt: skip
 GENERATED_HEADERS = {"zil_build.h"}
