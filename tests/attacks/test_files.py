@@ -306,7 +306,10 @@ def test_one_key_never_sees_two_data_sets(tmp_path, monkeypatch, ending, when):
     assert set(zil.load(dst).data["a"]) == {0.75}
 
 
-def test_a_crash_and_then_another_source(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "where", ["pending", "batch written", "temporary written", "digest noted", "metadata in place"]
+)
+def test_a_crash_and_then_another_source(tmp_path, monkeypatch, where):
     """The release that was begun is forgotten with its key; nothing of it was published."""
     src, dst, book = tmp_path / "in.csv", tmp_path / "out.csv", tmp_path / "book"
     frame(50).to_csv(src, index=False)
@@ -315,15 +318,19 @@ def test_a_crash_and_then_another_source(tmp_path, monkeypatch):
         pass
 
     def crash(name):
-        if name == "temporary written":
+        if name == where:
             raise Crash
 
     with monkeypatch.context() as patch:
         patch.setattr(streaming, "step", crash)
         with pytest.raises(Crash):
             M.release_file(src, dst, ledger=book, row_id="id")
-    assert len(list(tmp_path.glob(".zil-*/file"))) == 1
+    assert not dst.exists()
+    assert len(list(tmp_path.glob(".zil-*/file"))) == (where != "pending")
     frame(60).to_csv(src, index=False)
+    frame(70).to_csv(tmp_path / "other.csv", index=False)
+    with pytest.raises(ValueError, match="begun and not finished"):
+        M.release_file(tmp_path / "other.csv", tmp_path / "b.csv", ledger=book, row_id="id")
     assert M.release_file(src, dst, ledger=book, row_id="id")["n_rows"] == 60
     assert list(tmp_path.glob(".*")) == []
 
@@ -634,3 +641,38 @@ def test_metadata_names_no_column_that_stayed_behind(tmp_path):
     assert "diagnosis" not in json.dumps(zil.load(tmp_path / "out.csv").metadata)
     out = io.BytesIO((tmp_path / "out.csv").read_bytes())
     assert pyarrow.csv.read_csv(out).column_names == ["a"]
+
+
+A = pa.array([0.25, 0.75])
+HARD = {
+    "time64[ns]": (pa.array([1, 2], pa.time64("ns")), "parquet csv"),
+    "float16": (pa.array(np.array([1, 2], "float16")), "csv"),
+    "decimal256(50, 2)": (pa.array([1, None], pa.decimal256(50, 2)), "csv"),
+    "fixed_size_binary[2]": (pa.array([b"ab", b"cd"], pa.binary(2)), "csv"),
+    "binary": (pa.array([b"ab", b"cd"]), "csv"),
+    "duration[s]": (pa.array([1, 2], pa.duration("s")), "csv"),
+    "list<item: int64>": (pa.array([[1], [2]]), "csv"),
+}
+
+
+@pytest.mark.parametrize("kind", HARD)
+def test_a_type_that_does_not_come_back_is_refused_before_any_draw(tmp_path, monkeypatch, kind):
+    column, endings = HARD[kind]
+    src = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"a": A, "b": column}), src)
+    monkeypatch.setattr("zil.release.sampler.TickNoise", None)
+    for ending in endings.split():
+        with pytest.raises(zil.SchemaError, match=r"column 'b' has type"):
+            M.release_file(src, tmp_path / f"out.{ending}")
+        assert not (tmp_path / f"out.{ending}").exists()
+
+
+def test_text_views_and_huge_exponents_come_back(tmp_path):
+    if hasattr(pa, "string_view"):
+        src, dst = tmp_path / "in.parquet", tmp_path / "out.csv"
+        pq.write_table(pa.table({"a": A, "b": pa.array(["007", 'x "y"'], pa.string_view())}), src)
+        M.release_file(src, dst)
+        assert list(zil.load(dst).data["b"]) == ["007", 'x "y"']
+    (tmp_path / "in.csv").write_text("a,b\n.1,1e999\n.2,3\n")
+    M.release_file(tmp_path / "in.csv", tmp_path / "out.parquet")
+    assert list(zil.load(tmp_path / "out.parquet").data["b"]) == ["1e999", "3"]

@@ -122,7 +122,7 @@ class _Kinds:
     """What the columns of a CSV file become in a Parquet file: as declared, else as plain as all entries are."""
 
     INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]{0,17})")
-    NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?(?:[eE][+-]?[0-9]{1,3})?")
+    NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?(?:[eE][+-]?[0-9]{1,2})?")
 
     def __init__(self, source: CsvSource, types: Mapping[str, str] | None) -> None:
         self._declared = dict(types or {})
@@ -246,14 +246,37 @@ def _published_schema(schema: Any, kept: list[str], located: list[str], target: 
 
     clean = _travel.clean_schema(schema, kept, located)
     if target == "parquet":
+        for field in clean:
+            if pa.types.is_time64(field.type) and field.type.unit == "ns":  # pandas has no such time of day
+                raise SchemaError(f"column {field.name!r} has type {field.type}: turn it into microseconds first")
         return clean
     fields = list(clean)
-    for k, field in enumerate(fields):  # text has no dictionaries, and nothing nested
-        if pa.types.is_dictionary(field.type):
-            fields[k] = pa.field(field.name, field.type.value_type)
-        if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
-            raise SchemaError(f"column {field.name!r} has type {field.type}, which a CSV file cannot hold")
+    for k, field in enumerate(fields):  # text has no dictionaries
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if getattr(pa.types, "is_string_view", lambda kind: False)(kind):
+            kind = pa.string()
+        if not _plain(kind):
+            raise SchemaError(f"column {field.name!r} has type {field.type}, which does not come back from a CSV file")
+        fields[k] = pa.field(field.name, kind)
     return pa.schema(fields)
+
+
+def _plain(kind: Any) -> bool:
+    """Whether pyarrow writes a type into a CSV file and reads the same from it."""
+    import pyarrow.types as t
+
+    return bool(
+        t.is_integer(kind)
+        or (t.is_floating(kind) and not t.is_float16(kind))
+        or t.is_boolean(kind)
+        or t.is_decimal128(kind)
+        or t.is_string(kind)
+        or t.is_large_string(kind)
+        or t.is_date(kind)
+        or t.is_timestamp(kind)
+        or t.is_time32(kind)
+        or (t.is_time64(kind) and kind.unit != "ns")
+    )
 
 
 Source = CsvSource | ParquetSource

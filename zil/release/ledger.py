@@ -288,13 +288,9 @@ class Ledger:
     def withdraw(self, release_id: str) -> None:
         """Forget a release of which nothing was published, with its key and its rows."""
         with self.transaction():
-            self.withdraw_within(release_id)
+            self._db.execute("DELETE FROM releases WHERE id = ?", (release_id,))
+            self._db.execute("DELETE FROM rows WHERE release = ?", (release_id,))
         self._wipe_journal()
-
-    def withdraw_within(self, release_id: str) -> None:
-        """`withdraw` as part of a transaction."""
-        self._db.execute("DELETE FROM releases WHERE id = ?", (release_id,))
-        self._db.execute("DELETE FROM rows WHERE release = ?", (release_id,))
 
     def waiting(self, macs: Sequence[bytes]) -> bool:
         """Whether some of these rows belong to a release that is not done."""

@@ -208,24 +208,23 @@ class _Run:
         """The release to carry out or already carried out; None if an append finds no new row."""
         if release_id is None:
             release_id = self.book.mac(b"release", self.snapshot.digest + self.parameters).hex()
+        if self.book.find(release_id) is None:
+            self._retire_changed()
         with self.book.transaction():
             known = self.book.find(release_id)
-            if known is None:
-                self._retire_changed()
             count, fresh, waiting = self._look(claim=known is None)
             if known is not None:
                 self._check_known(known)
                 return known
             self._check_binding()
             base = self._base()
-            if self.append:
-                if waiting:  # to pass them over would be to lose them
-                    raise ValueError(
-                        "some of these rows belong to a release that was begun and not finished: "
-                        "repeat that call first, with its source as it was, or leave these rows out"
-                    )
-                if fresh == 0:
-                    return None
+            if waiting and not self.repeat:  # to pass them over would be to lose them
+                raise ValueError(
+                    "some of these rows belong to a release that was begun and not finished: "
+                    "repeat that call first, with its source as it was, or leave these rows out"
+                )
+            if self.append and fresh == 0:
+                return None
             earlier = self._earlier(count, fresh)
             self._check_columns(earlier)
             self._check_destination(None)
@@ -286,9 +285,21 @@ class _Run:
     def _retire_changed(self) -> None:
         """Forget releases of this source that were begun on other content, and never published."""
         for other in self.book.of_source(self.snapshot.digest, self.place):
-            if other.state == "pending" and other.source != self.snapshot.digest:
-                files.Workplace(self.target, other.token).clear()
-                self.book.withdraw_within(other.id)
+            place = files.Workplace(self.target, other.token)
+            # a complete copy that still lies where it was written was not published either
+            waits = other.state == "written" and place.inside("file").exists()
+            if other.source != self.snapshot.digest and (other.state == "pending" or waits):
+                self.book.withdraw(other.id)
+                place.clear()
+                if self.ending == "csv" and not self.target.exists() and self._beside() == other.id:
+                    files.sidecar(self.target).unlink()
+
+    def _beside(self) -> str | None:
+        """The release that the metadata beside dst describe."""
+        try:
+            return str(facts.loads(files.sidecar(self.target).read_bytes())["release_id"])
+        except (SchemaError, OSError):
+            return None
 
     def _earlier(self, count: int, fresh: int) -> list[Entry]:
         """Other releases that may hold some of these rows; refused unless asked for."""
