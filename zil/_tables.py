@@ -346,12 +346,12 @@ def kind(table: Any) -> str:
     return f"{name}-1d" if isinstance(native, nw.Series) else name
 
 
-def warn_nameless(what: str, names: Sequence[Any]) -> None:
-    """Say that the columns of an array are taken in the order of these names."""
+def warn_nameless(what: str, names: Sequence[Any], *, depth: int) -> None:
+    """Say that the columns of an array are taken in the order of these names; ``depth`` callers lie before the user."""
     warnings.warn(
         f"{what} has no column names: its columns are taken for {', '.join(map(repr, names))}, in this order",
         UserWarning,
-        stacklevel=4,
+        stacklevel=depth + 1,
     )
 
 
@@ -366,81 +366,18 @@ def check_passed(table: Any, noised: Sequence[Any]) -> None:
     if not _is_array(table):
         return
     array = _array(table)
-    if array.ndim == 2 and array.dtype.kind in "iu" and array.dtype.itemsize == 8:
-        for k in set(range(array.shape[1])) - set(noised):
-            column = np.ma.getdata(array)[:, k]
-            if len(column) and (int(column.max()) > 2**53 or int(column.min()) < -(2**53)):
-                raise SchemaError(
-                    f"column {k} passes through and has whole numbers beyond 2**53, which the float64 array that comes "
-                    "back cannot hold: give a pandas, polars or pyarrow table"
-                )
-
-
-def need_pyarrow() -> Any:
-    """The module, or an error that says what to install."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise ImportError("files need pyarrow: pip install 'zil[parquet]'") from None
-    return pyarrow
-
-
-def to_arrow(table: Any) -> Any:
-    """A pyarrow table with text names; a pandas index travels in it.
-
-    Raises
-    ------
-    SchemaError
-        Two names are the same as text.
-    """
-    pa = need_pyarrow()
-    names = [str(name) for name in column_names(table)]
-    if len(set(names)) != len(names):
-        raise SchemaError(_duplicates(names))
-    if _is_array(table):
-        array = _array(table)
-        columns = array.reshape(len(array), -1) if array.ndim == 1 else array
-        return pa.table({name: np.ascontiguousarray(columns[:, k]) for k, name in enumerate(names)})
-    frame = _frame(table)
-    if frame.implementation.is_pandas():
-        native = nw.to_native(frame)
-        columns = native.columns
-        if list(columns) != names:
-            native = native.set_axis(names, axis=1).rename_axis(columns.name, axis=1)
-        return _travel.from_pandas(native)
-    if frame.implementation.is_polars() and any(dtype == nw.Object for dtype in frame.schema.values()):
-        name = next(name for name, dtype in frame.schema.items() if dtype == nw.Object)
-        raise SchemaError(f"column {name!r} has dtype Object, which has no Arrow type")
-    try:
-        return frame.to_arrow().rename_columns(names)
-    except pa.ArrowException:
-        raise SchemaError("the table has a column of a dtype that has no Arrow type") from None
-
-
-def from_arrow(arrow: Any, kind: str, names: Sequence[Any] | None = None) -> Any:
-    """The pyarrow table as the kind it came from, with its old names.
-
-    A kind whose library is not installed here comes back as pyarrow table.
-    """
-    base, _, single = kind.partition("-")
-    if base == "numpy":
-        columns = [column.to_numpy() for column in arrow.columns]
-        return columns[0] if single else np.stack(columns, axis=1)
-    result = arrow
-    try:
-        if base == "pandas":
-            result = arrow.to_pandas()
-            if names is not None and any(not isinstance(name, str) for name in names):
-                old = {str(name): name for name in names}
-                held = result.columns.name
-                result = result.set_axis([old.get(name, name) for name in result.columns], axis=1)
-                result = result.rename_axis(held, axis=1)
-        elif base == "polars":
-            result = _travel.to_polars(arrow)
-    except ImportError:
-        return arrow
-    if not single:
-        return result
-    if base == "pandas":
-        return result.iloc[:, 0].rename(None) if names == [None] else result.iloc[:, 0]
-    return result.to_series() if base == "polars" else result.column(0)
+    if array.ndim != 2 or array.dtype.kind not in "iuf" or array.dtype.itemsize < 8:
+        return
+    for k in sorted(set(range(array.shape[1])) - set(noised)):
+        if array.dtype.kind != "f":
+            column = np.ma.compressed(array[:, k])
+            beyond = len(column) > 0 and (int(column.max()) > 2**53 or int(column.min()) < -(2**53))
+        else:  # numpy has made float64 of the whole numbers in nested lists before anybody could look
+            beyond = isinstance(table, (list, tuple)) and any(
+                isinstance(row[k], (int, np.integer)) and abs(int(row[k])) > 2**53 for row in table
+            )
+        if beyond:
+            raise SchemaError(
+                f"column {k} passes through and has whole numbers beyond 2**53, which the float64 array that comes "
+                "back cannot hold: give a pandas, polars or pyarrow table"
+            )

@@ -56,6 +56,7 @@ TABLES = {
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "pq", "CSV"])
 @pytest.mark.parametrize("name", TABLES)
+@pytest.mark.filterwarnings("ignore:the table has no column names:UserWarning")
 def test_round_trip(name, ending, tmp_path):
     out = MECHANISM.release(TABLES[name]())
     path = tmp_path / f"out.{ending}"

@@ -175,14 +175,15 @@ class Fit:
         d = len(self.params) - one
         if isinstance(X, (np.ndarray, list, tuple)):
             rows = _validate.finite_array("X", X, (1, 2))
-            if rows.ndim == 2 and all(isinstance(name, str) for name in wanted):
-                _tables.warn_nameless("X", wanted)
             if rows.ndim == 1:
                 rows = rows.reshape(-1, d) if d != 1 else rows.reshape(-1, 1)
         else:
             rows = _tables.to_float(X, wanted)
         if rows.shape[1] != d:
             raise ValueError(f"X must have {d} columns, got shape {rows.shape}")
+        by_name = self.columns is not None and all(isinstance(name, str) for name in wanted)
+        if d > 1 and by_name and isinstance(X, (np.ndarray, list, tuple)):
+            _tables.warn_nameless("X", wanted, depth=2)
         eta = rows @ self.params[one:]
         return self.loss.mean(eta + self.params[0] if one else eta)
 

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from zil import _tables
+from zil import _arrow
 from zil._validate import SchemaError
 from zil.release import files, integrity
 from zil.release.published import Release, load
@@ -100,7 +100,7 @@ def _file(path: str | os.PathLike[str]) -> Any:
 
 def _plain(path: str | os.PathLike[str], kind: str) -> Any:
     """A table that zil did not write."""
-    _tables.to_arrow([0.0])  # says what to install if pyarrow is missing
+    _arrow.to_arrow([0.0])  # says what to install if pyarrow is missing
     if kind == "csv":
         import pyarrow.csv
 
@@ -110,7 +110,7 @@ def _plain(path: str | os.PathLike[str], kind: str) -> Any:
 
         with open(path, "rb") as handle:
             arrow = pq.read_table(handle)
-    return _tables.from_arrow(arrow, "pandas")
+    return _arrow.from_arrow(arrow, "pandas")
 
 
 def _several(parts: Sequence[Any]) -> Any:
@@ -118,14 +118,14 @@ def _several(parts: Sequence[Any]) -> Any:
     releases = [isinstance(part, Release) for part in parts]
     if any(releases) and not all(releases):
         raise SchemaError("some of the files carry zil metadata and some do not")
-    tables = [_tables.to_arrow(part.data if isinstance(part, Release) else part) for part in parts]
+    tables = [_arrow.to_arrow(part.data if isinstance(part, Release) else part) for part in parts]
     names = tables[0].column_names
     for table in tables[1:]:
         if table.column_names != names:
             raise SchemaError(f"files have different columns: {names} and {table.column_names}")
     import pyarrow as pa
 
-    joined = _tables.from_arrow(pa.concat_tables(tables, promote_options="permissive"), "pandas")
+    joined = _arrow.from_arrow(pa.concat_tables(tables, promote_options="permissive"), "pandas")
     first = parts[0]
     if not isinstance(first, Release):
         return joined

@@ -542,10 +542,10 @@ def plan(
 
 def _raw_table(path: Path) -> Any:
     """A raw file as a pyarrow table."""
-    from zil import _tables
+    from zil import _arrow
     from zil.release import files
 
-    _tables.need_pyarrow()
+    _arrow.need_pyarrow()
     if not path.is_file():
         raise BadInputError(f"no such file: {path}")
     if files.file_format(path) == "parquet":
@@ -782,7 +782,13 @@ SPOKEN = (
     (re.compile(r" \(noise=zil\.Noise\([^)]*\)[^)]*\)"), ""),
     (re.compile(r"\b(?:repeat|append)=True\b"), lambda match: "--" + match.group().partition("=")[0]),
     (re.compile(r"\bsharp=False\b"), lambda match: "--limit"),
-    (re.compile(r"\b(?:ledger|release_id|row_id|batch_rows|columns|header|types|missing)=(?=\W|$)"),
+    (re.compile(r"\bwith sharp=True\b"), lambda match: "without --limit"),
+    (re.compile(r"\bheader=\[names\]"), lambda match: "--header NAMES"),
+    (re.compile(r"\bheader=True\b"), lambda match: "--header yes"),
+    (re.compile(r"(?<!['\w.-])src(?!['\w])"), lambda match: "IN"),
+    (re.compile(r"(?<!['\w.-])dst(?!['\w])"), lambda match: "OUT"),
+    (re.compile(r"^(?:header|types)(?= (?:is|are|must|names|of)\b)"), lambda match: "--" + match.group()),
+    (re.compile(r"\b(?:ledger|release_id|row_id|batch_rows|columns|header|types|missing)=(?=[\s),.;:]|$)"),
      lambda match: "--" + match.group()[:-1].replace("_", "-")),
     (re.compile(r"(?<!['\w.-])(?:release_id|row_id|batch_rows|zero_prob|n_samples|n_rows)(?!['\w])"),
      lambda match: "--" + match.group().replace("_", "-")),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import io
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from zil import _tables, _travel
 from zil._core import csvtext
 from zil._validate import FloatArray, SchemaError
-from zil.release import csvfile, integrity, rowids, stored
+from zil.release import csvfile, integrity, kinds, rowids, stored
 from zil.release.snapshot import Snapshot
 
 GROUP_ROWS = 65_536  # of a Parquet row group
@@ -121,9 +120,6 @@ class CsvSource:
 class _Kinds:
     """What the columns of a CSV file become in a Parquet file: as declared, else as plain as all entries are."""
 
-    INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]{0,17})")
-    NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?(?:[eE][+-]?[0-9]{1,2})?")
-
     def __init__(self, source: CsvSource, types: Mapping[str, str] | None) -> None:
         self._declared = dict(types or {})
         for name, kind in self._declared.items():
@@ -133,27 +129,15 @@ class _Kinds:
                 raise ValueError(f"types names {name!r}, which is noised and so a number")
             if kind not in TYPES:
                 raise ValueError(f"types of {name!r} must be one of {', '.join(TYPES)}, got {kind!r}")
-        self._columns = [(k, name) for k, name in source.passed_numbers() if name not in self._declared]
-        self._found: dict[str, str] = {}
+        self._columns = {name: (k, kinds.Column()) for k, name in source.passed_numbers() if name not in self._declared}
 
     def look(self, part: csvfile.Part) -> None:
         """Narrow down what the undeclared columns can be; every record of the file comes by here."""
-        for k, name in self._columns:
-            if self._found.get(name) == "text":
-                continue
-            entries = [field for field in part.fields(k) if field]
-            for kind, pattern in (("integer", self.INTEGER), ("number", self.NUMBER)):
-                if self._found.get(name) == "number" and kind == "integer":
-                    continue
-                if all(map(pattern.fullmatch, entries)):
-                    if entries:
-                        self._found[name] = kind
-                    break
-            else:
-                self._found[name] = "text"
+        for k, column in self._columns.values():
+            column.look(part.fields(k))
 
     def of(self, name: str) -> str:
-        return TYPES[self._declared.get(name) or self._found.get(name, "text")]
+        return TYPES[self._declared.get(name) or self._columns[name][1].kind]
 
 
 def typed(fields: list[bytes], kind: Any, name: str) -> Any:

@@ -272,7 +272,7 @@ class Mechanism:
         """The table's own names of the noised columns."""
         names = schema.locate(self._names, self._by_name, _tables.column_names(table))
         if self._by_name and self.dim > 1 and names != list(self._names):  # they were taken by place
-            _tables.warn_nameless("the table", self._names)
+            _tables.warn_nameless("the table", self._names, depth=3)
         return names
 
     def _values(self, table: Any, names: Sequence[Any], missing: Any, look: bool = True) -> FloatArray:

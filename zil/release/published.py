@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zil import _tables, _travel, _validate
+from zil import _arrow, _tables, _travel, _validate
 from zil._validate import FloatArray, SchemaError
 from zil.privacy.doubling import double
 from zil.privacy.noise import Noise
@@ -172,7 +172,7 @@ class Release:
             sink.write(_array_text(self.data, described["names"]))
             described = integrity.seal_csv(sink, described)
         else:
-            arrow = _travel.clean_table(_tables.to_arrow(self.data))
+            arrow = _travel.clean_table(_arrow.to_arrow(self.data))
             described["arrow_schema"] = stored.types_text(arrow)
             if kind == "csv":
                 sink.write(stored.csv_text(arrow))
@@ -276,7 +276,7 @@ def load(path: str | os.PathLike[str]) -> Release:
     """
     kind = files.file_format(path)
     if kind == "parquet":
-        _tables.need_pyarrow()
+        _arrow.need_pyarrow()
         described = integrity.parquet_metadata(path)
     else:
         described = integrity.csv_metadata(path, files.sidecar(path))
@@ -296,13 +296,13 @@ def _table(content: Any, kind: str, described: dict[str, Any]) -> Any:
             result = _read_array(content, table)
         count, names = len(result), list(range(result.shape[1] if result.ndim == 2 else 1))
     else:
-        _tables.need_pyarrow()
+        _arrow.need_pyarrow()
         model = None if types is None else stored.read_types(types)
         numbers = [str(column["name"]) for column in described["columns"]]
         arrow = _read_parquet(content, model) if kind == "parquet" else stored.read_csv(content, model, numbers)
         count, names = len(arrow), arrow.column_names
         with integrity.guarded(stored.DAMAGED):
-            result = _tables.from_arrow(arrow, table, described.get("names"))
+            result = _arrow.from_arrow(arrow, table, described.get("names"))
     if count != described["n_rows"]:
         raise SchemaError(f"{integrity.CHANGED}: it has {count} rows and its metadata say {described['n_rows']}")
     noised = {str(column["name"]) for column in described["columns"]}

@@ -13,8 +13,10 @@ import io
 from typing import Any
 
 from zil._validate import SchemaError
+from zil.release import csvfile, kinds
 from zil.release.integrity import guarded
 
+ROWS = 65_536  # that are looked at at a time
 DAMAGED = "the file cannot be read: it is damaged, or not what the metadata describe"
 WIDER = {"halffloat": "float", "duration": "int64", "null": "string", "date64[ms]": "date32"}
 
@@ -139,19 +141,23 @@ def read_csv(data: Any, types: Any, numbers: list[str]) -> Any:
     data : bytes-like
     types : pyarrow.Table or None
         What `read_types` gives; without it (a file as `release_file` wrote it) the columns ``numbers`` are numbers and
-        the types of the others are what they look like.
+        the others whole numbers, numbers or text.
     numbers : list of str
         Names of the noised columns.
+
+    Without types a column that is not noised becomes numbers only if every field plainly is one (`kinds.Column`).
     """
     import pyarrow as pa
     import pyarrow.csv
 
     names, start = header(data)
     if types is None:
-        kinds = {name: pa.float64() for name in numbers}
+        columns = {name: pa.float64() if name in numbers else pa.string() for name in names}
         if not set(numbers) <= set(names):
             raise SchemaError(f"{DAMAGED}: a noised column is missing")
-        convert = pyarrow.csv.ConvertOptions(column_types=kinds, quoted_strings_can_be_null=False)
+        convert = pyarrow.csv.ConvertOptions(
+            column_types=columns, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
+        )
     else:
         if names != types.column_names:
             raise SchemaError(f"{DAMAGED}: its column names differ")
@@ -164,8 +170,7 @@ def read_csv(data: Any, types: Any, numbers: list[str]) -> Any:
         )
     with guarded(DAMAGED):
         if start >= len(data):
-            kinds = {name: convert.column_types.get(name, pa.null()) for name in names}
-            arrow = pa.table({name: pa.array([], kind) for name, kind in kinds.items()})
+            arrow = pa.table({name: pa.array([], convert.column_types.get(name, pa.null())) for name in names})
         else:
             arrow = pyarrow.csv.read_csv(
                 pa.BufferReader(pa.py_buffer(data).slice(start)),
@@ -173,7 +178,34 @@ def read_csv(data: Any, types: Any, numbers: list[str]) -> Any:
                 parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(names) > 1),
                 convert_options=convert,
             )
-    return arrow if types is None else restored(arrow.rename_columns(types.column_names), types)
+        if types is None:
+            return _plainly(arrow, data, start, [name for name in names if name not in numbers])
+    return restored(arrow.rename_columns(types.column_names), types)
+
+
+def _plainly(arrow: Any, data: Any, start: int, passed: list[str]) -> Any:
+    """The text columns ``passed``, as whole numbers or numbers where every field plainly is one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = {name: kinds.Column() for name in passed}
+    if not passed:
+        return arrow
+    if bytes(data).find(b'"', start) >= 0:  # a number in quotation marks is text, and Arrow does not tell
+        with io.BytesIO(data) as handle:
+            reader = csvfile.Reader(handle, header=True)
+            for part in reader.batches(ROWS):
+                for name, column in found.items():
+                    column.look(part.fields(reader.names.index(name)))
+    else:
+        for name, column in found.items():
+            column.look((entry or "").encode("utf-8") for entry in pc.unique(arrow.column(name)).to_pylist())
+    for name, column in found.items():
+        if column.kind != "text":
+            place = arrow.column_names.index(name)
+            kind = pa.int64() if column.kind == "integer" else pa.float64()
+            arrow = arrow.set_column(place, name, arrow.column(name).cast(kind))
+    return arrow
 
 
 def _is_format_1(types: Any) -> bool:
