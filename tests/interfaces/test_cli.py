@@ -429,3 +429,82 @@ def test_reproduce_bad_input(run):
     bad(run("reproduce", "table9"), "table9")
     bad(run("reproduce", "table1", "--repetitions", "0"), "repetitions")
     bad(run("reproduce", "table1", "--methods", "magic"), "magic")
+
+
+def test_bounds_with_commas(run):
+    """`a=0:1,b=0:1` was taken for one column."""
+    together = json.loads(good(run("calibrate", "--bounds", "age=18:90, income=0:1e5", *TARGET, "--json")))
+    assert together == json.loads(good(run(*CALIBRATE, "--json")))
+    facts = json.loads(good(run("calibrate", "--bounds", "a,b=0:1", *TARGET, "--json")))
+    assert facts["bounds"] == {"a,b": [0.0, 1.0]}
+    bad(run("calibrate", "--bounds", "age=1:2,age=1:3", *TARGET), "--bounds", "'age'", "twice")
+
+
+def test_refusals_speak_of_options(run, tmp_path):
+    """Nobody types `repeat=True` into a shell."""
+    src, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    asked = ["--bounds", "a=0:1", "--zero-prob", 0.1, "--scale", "a=1"]
+    src.write_text("id,a,types\n1,0.5,x\n2,0.25,y\n")
+    good(run("release", src, out, *asked, "--row-id", "id", "--json"))
+
+    def refused(*arguments, words, source=src, target=tmp_path / "b.csv", release_id="b"):
+        answer = run("release", source, target, *asked, *arguments, "--release-id", release_id)
+        bad(answer, *words)
+        for python in ("=True", "=False", "release_id", "row_id", "header=", "types=", "columns=", "ledger="):
+            assert python not in answer[2]
+        return answer[2]
+
+    refused("--row-id", "id", words=["--append takes only new ones"])
+    once = tmp_path / "once.csv"
+    once.write_text("a\n0.5\n")
+    good(run("release", once, tmp_path / "once.out.csv", *asked, "--json"))
+    refused(source=once, words=["(--repeat with its own --release-id publishes it anyway)"])
+    once.write_text("a\n0.5\n0.25\n")
+    refused(
+        source=once, words=["zil: IN was released before", "without --row-id", "(--repeat with its own --release-id"]
+    )
+    src.write_text("id,a,types\n1,0.5,x\n2,0.25,y\n3,0.125,z\n")
+    refused("--row-id", "id", words=["--append takes only new ones"])
+    refused(words=["this call has no row id"])
+    refused("--types", "types=text", words=["zil: --types are for a Parquet OUT"])
+    parquet = tmp_path / "b.parquet"
+    refused("--types", "note=text", target=parquet, words=["zil: --types names 'note', which the header of IN has not"])
+    refused("--types", "types=date of birth", target=parquet, words=["zil: --types of 'types' must be one of text"])
+    bare = tmp_path / "bare.csv"
+    bare.write_text("7,0.5\n8,0.25\n")
+    message = refused(source=bare, words=["Say --header NAMES if the file has no line of names, --header yes if these"])
+    assert "0.5" not in message
+    refused("--header", "id,", source=bare, words=["zil: --header must list the names of all columns"])
+    table = tmp_path / "in.parquet"
+    pd.DataFrame({"a": [0.5], "header": ["x"]}).to_parquet(table)
+    refused("--header", "a,b", source=table, words=["zil: --header is for a CSV IN"])
+    bad(run("calibrate", "--bounds", "a=0:1", "--zero-prob", 0.1, "--mu", 1, "--unit", "record"), "without --limit")
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_speak_of_options(run, tmp_path):
+    """The Python call that says "clean" is nothing for a command line."""
+    path = tmp_path / "plain.csv"
+    pd.DataFrame({"x": np.arange(20.0), "y": np.arange(20.0) % 7}).to_csv(path, index=False)
+    code, _, err = run("fit", path, "--loss", "squared", "--y", "y")
+    assert code == 0
+    assert err.startswith("zil: UserWarning: no metadata beside the CSV file")
+    assert "zil.Noise" not in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "spoken"),
+    [
+        ("column 'row_id' not in the header", "column 'row_id' not in the header"),
+        ("row_id='zero_prob'", "--row-id='zero_prob'"),
+        ("say with ledger= where it may lie", "say with --ledger where it may lie"),
+        ("leave it out with columns=", "leave it out with --columns"),
+        ("zero_prob must lie\nin [0, 1]", "--zero-prob must lie in [0, 1]"),
+        ("column 'src' and 'dst' and src", "column 'src' and 'dst' and IN"),
+        ("the types of two columns", "the types of two columns"),
+    ],
+)
+def test_words_of_the_command_line(message, spoken):
+    """Names of columns stay what they are."""
+    assert cli._spoken(message) == spoken

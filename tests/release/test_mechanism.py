@@ -606,3 +606,67 @@ def test_an_error_about_text_does_not_depend_on_it():
 def test_sharp_is_true_or_false():
     with pytest.raises(TypeError, match="sharp"):
         zil.calibrate({"a": (0, 1)}, epsilon=1, delta=0.1, zero_prob=0.05, unit="record", sharp="no")
+
+
+NAMED = zil.Mechanism({"a": (0, 1), "b": (0, 2)}, zero_prob=0.5, scale=1.0)
+
+
+@pytest.mark.parametrize("call", [NAMED.release, lambda table: NAMED.simulate(table, 1)])
+def test_an_array_without_names_is_taken_in_order_and_says_so(call):
+    table = np.array([[0.5, 1.0], [0.25, 2.0]])
+    if call == NAMED.release:
+        with pytest.warns(UserWarning, match="the table has no column names: .* taken for 'a', 'b', in this") as caught:
+            NAMED.release(table)
+    else:
+        with pytest.warns(UserWarning, match="no column names") as caught:
+            NAMED.simulate(table.tolist(), 1)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_names_and_single_columns_say_nothing():
+    """Warnings are errors in this suite."""
+    table = np.array([[0.5, 1.0], [0.25, 2.0]])
+    NAMED.release(pd.DataFrame(table, columns=["b", "a"]))
+    zil.Mechanism([(0, 1), (0, 2)], zero_prob=0.5, scale=1.0).release(table)
+    zil.Mechanism({"a": (0, 1)}, zero_prob=0.5, scale=1.0).release(table[:, 0])
+
+
+BEYOND = 2**53 + 1
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.array([[0, BEYOND], [1, 7]]),
+        np.array([[0, -BEYOND], [1, 7]]),
+        np.array([[0, BEYOND], [1, 7]], np.uint64),
+        np.ma.array([[0, BEYOND], [1, 7]], mask=[[False, False], [False, True]]),
+        [[0, BEYOND], [1, 7]],
+        [[0.5, BEYOND], [1, 7]],
+        ([0.5, BEYOND], [1, 7]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("how", ["release", "simulate"])
+def test_passed_whole_numbers_that_an_array_cannot_keep(table, how, monkeypatch):
+    """They came back as others; the refusal comes before any draw and shows none of them."""
+    first = zil.Mechanism({0: (0, 1)}, zero_prob=0.5, scale=1.0)
+    monkeypatch.setattr("zil.release.sampler.TickNoise", None)
+    with pytest.raises(
+        zil.SchemaError, match=r"column 1 passes through and has whole numbers beyond 2\*\*53"
+    ) as caught:
+        getattr(first, how)(table)
+    assert "9007" not in str(caught.value)
+
+
+def test_passed_whole_numbers_that_an_array_keeps():
+    first = zil.Mechanism({0: (0, 1)}, zero_prob=0.5, scale=1.0)
+    for top in (2**53, -(2**53)):
+        for table in (np.array([[0, top], [1, 7]]), [[0.5, top], [1, 7]]):
+            assert first.release(table).data[:, 1].tolist() == [top, 7]
+    masked = np.ma.array([[0, BEYOND], [1, 7]], mask=[[False, True], [False, False]])
+    assert np.isnan(first.release(masked).data[0, 1])
+    frame = pd.DataFrame({0: [0, 1], 1: [BEYOND, 7]})
+    assert first.release(frame).data[1].tolist() == [BEYOND, 7]  # a frame keeps its integers
+    noised = zil.Mechanism({1: (0, 1)}, zero_prob=0.5, scale=1.0)
+    noised.release(np.array([[0, BEYOND], [1, 7]]))  # clipped anyway
