@@ -314,7 +314,7 @@ def test_parameters_are_stored_as_given():
     assert given["box"] is box
     assert given["quantile"] == 0.9
     assert clone(estimator).get_params()["bounds"] == bounds
-    with pytest.raises(ValueError, match="tau"):
+    with pytest.raises(ValueError, match="quantile must"):
         zs.QuantileRegressor(quantile=1.5).fit(*data(20))
     with pytest.raises(ValueError, match="loss"):
         zs.LinearSVC(loss="log").fit(*data(20, classes=True))
@@ -393,3 +393,43 @@ def test_a_scaler_before_says_what_to_do():
     piped = make_pipeline(scaler, zs.LinearRegression(noise=noise)).fit(features, y)
     plain = zs.LinearRegression(noise=made.noise).fit(features, y)
     assert piped[-1].coef_ / spread == pytest.approx(plain.coef_, rel=1e-8)
+
+
+@pytest.mark.parametrize("quantile", [50, 0, 1, float("nan"), "median"])
+def test_a_quantile_regressor_names_its_own_argument(quantile):
+    x, y = data()
+    with pytest.raises((ValueError, TypeError), match=r"^quantile must"):
+        zs.QuantileRegressor(quantile=quantile).fit(x, y)
+
+
+BAD_Y = {
+    "bytes": np.array([b"1", b"2"] * 150),
+    "categories": pd.Series(pd.Categorical([10, 20] * 150)),
+    "ordered": pd.Categorical([10, 20] * 150, ordered=True),
+}
+
+
+@pytest.mark.parametrize("case", BAD_Y)
+@pytest.mark.parametrize("estimator", REGRESSORS, ids=name)
+def test_regressors_refuse_bytes_and_categories(estimator, case):
+    """scikit-learn makes numbers of both without a word."""
+    x, y = data()
+    with pytest.raises(TypeError, match=r"^y has dtype .*; it must be numeric"):
+        clone(estimator).fit(x, BAD_Y[case])
+    fitted = clone(estimator).fit(x, y)
+    with pytest.raises(TypeError, match=r"^y has dtype .*; it must be numeric"):
+        fitted.corrected_score(x, BAD_Y[case])
+    table = pd.DataFrame(x, columns=["a", "b", "c"]).assign(y=BAD_Y[case])
+    released = zil.Mechanism(dict.fromkeys("abc", (-1, 1)), zero_prob=0.5, scale=0.1).simulate(table, 1)
+    with pytest.raises(TypeError, match=r"^y column 'y' has dtype .*; it must be numeric"):
+        clone(estimator).fit(released, "y")
+
+
+@pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name)
+def test_labels_may_be_categories(estimator):
+    x, y = data(classes=True)
+    for labels in (pd.Series(pd.Categorical(y)), pd.Series(y)):
+        assert clone(estimator).fit(x, labels).classes_.tolist() == ["no", "yes"]
+        table = pd.DataFrame(x, columns=["a", "b", "c"]).assign(y=labels)
+        released = zil.Mechanism(dict.fromkeys("abc", (-1, 1)), zero_prob=0.5, scale=0.1).simulate(table, 1)
+        assert clone(estimator).fit(released, "y").classes_.tolist() == ["no", "yes"]

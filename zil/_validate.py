@@ -111,6 +111,8 @@ def numeric_array(name: str, values: Any, ndim: int | tuple[int, ...] | None = N
         raise SchemaError(f"{name} has masked (missing) entries")
     raw: NDArray[Any] = np.asarray(values)
     if raw.dtype == object:
+        if any(isinstance(entry, (str, bytes)) for entry in raw.flat):  # numpy would read "7" as the number 7
+            raise TypeError(f"{name} must be numeric, got text or bytes")
         try:
             raw = raw.astype(np.float64)
         except (TypeError, ValueError):

@@ -35,6 +35,7 @@ import numpy as np
 import zil
 from zil import _tables, _validate
 from zil._validate import FloatArray
+from zil.estimation import sample as samples
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -171,6 +172,15 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         columns = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         return features, response, [*columns, getattr(y, "name", None)], self.noise, self.bounds
 
+    def _check_response(self, X: Any, y: Any) -> None:
+        """Categories and bytes are refused where numbers are needed, before scikit-learn makes numbers of them."""
+        loss = self._loss()
+        if isinstance(X, zil.Release) and isinstance(y, str) and not isinstance(X.data, (np.ndarray, list)):
+            if y in _tables.column_names(X.data):
+                samples._response_column(X.data, y, loss)
+        else:
+            samples.check_response("y", y, loss)
+
     def _scales(self, noise: zil.Noise | None, names: list[Any]) -> tuple[FloatArray, float]:
         """Noise scales of the columns of ``X`` and of ``y``."""
         columns, name = names[:-1], names[-1]
@@ -206,6 +216,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        self._check_response(X, y)
         features, response, names, noise, bounds = self._read(X, y)
         weights = None
         if sample_weight is not None:
@@ -313,6 +324,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (m,)
         """
         check_is_fitted(self)
+        samples.check_response("y", y, self._loss())
         rows, response = validate_data(self, X, y, reset=False, dtype=np.float64, y_numeric=False)
         objective = zil.CorrectedLoss(
             self._loss(),

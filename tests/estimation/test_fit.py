@@ -9,6 +9,8 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import statsmodels.api as sm
 from scipy import optimize, stats
@@ -289,7 +291,8 @@ def test_result_members():
     json.dumps(fitted.to_dict())
     again = pickle.loads(pickle.dumps(fitted))
     assert len(pickle.dumps(fitted)) < 5000
-    assert np.array_equal(again.predict(x[:5]), fitted.predict(x[:5]))
+    rows = pd.DataFrame(x[:5], columns=["a", "b", "c"])
+    assert np.array_equal(again.predict(rows), fitted.predict(rows))
     for level in (0, 1, -0.1, float("nan")):
         with pytest.raises(ValueError, match="level"):
             fitted.conf_int(level)
@@ -408,3 +411,110 @@ def test_summary_prints_p_values_as_probabilities():
     summary = zil.fit("squared", rows, y=1).summary()
     column = summary.columns.index("P>|z|")
     assert [row[column] for row in summary.rows] == ["0.000", "0.000"]
+
+
+def test_an_array_for_a_fit_with_names_says_how_it_is_taken():
+    rng = np.random.default_rng()
+    table = pd.DataFrame(rng.normal(size=(50, 3)), columns=["u", "v", "y"])
+    result = zil.fit("squared", table, y="y")
+    rows = table[["u", "v"]]
+    for given in (rows.to_numpy(), rows.to_numpy().tolist(), rows.to_numpy()[0]):
+        with pytest.warns(UserWarning, match="X has no column names: .* taken for 'u', 'v', in this order") as caught:
+            found = result.predict(given)
+        assert [warning.filename for warning in caught] == [__file__]
+        np.testing.assert_array_equal(found, result.predict(rows)[: len(found)])
+    # nothing to say (warnings are errors): one column, a fit without names
+    zil.fit("squared", table, y="y", x=["u"]).predict([[1.0], [2.0]])
+    zil.fit("squared", rows.to_numpy(), y=table["y"].to_numpy()).predict(rows.to_numpy())
+    with pytest.raises(ValueError, match="X must have 2 columns"):
+        result.predict(np.zeros((4, 3)))
+
+
+def test_text_is_no_number_anywhere():
+    """An array of objects was read as numbers, text and all."""
+    rng = np.random.default_rng()
+    x, y = rng.normal(size=(20, 1)), rng.normal(size=20)
+    for text in ("1", b"1"):
+        with pytest.raises(TypeError, match="weights must be numeric"):
+            zil.fit("squared", x, y=y, weights=pd.Series([text] * 20, dtype=object))
+
+
+def test_a_wald_test_names_its_arguments():
+    rng = np.random.default_rng()
+    result = zil.fit("squared", rng.normal(size=(50, 2)), y=rng.normal(size=50))
+    with pytest.raises(ValueError, match=r"^q must be a number or have 2 entries, one per row of R, got 3$"):
+        result.wald_test(np.eye(3)[:2], [0, 0, 0])
+    with pytest.raises(ValueError, match=r"^q must"):
+        result.wald_test(np.eye(3)[:2], [0, np.nan])
+    same = [result.wald_test(np.eye(3)[:2], q).statistic for q in (0.5, [0.5, 0.5])]
+    assert same[0] == same[1]
+    assert result.wald_test([0, 1, 0], [0.5]).df == 1
+
+
+@pytest.mark.parametrize("nothing", [[], ()])
+def test_no_data_says_what_is_missing(nothing):
+    with pytest.raises(
+        ValueError, match=r"^data are missing: the list is empty; give a table, a release, or the paths"
+    ):
+        zil.fit("squared", nothing, y="y")
+
+
+# ---- responses that are no numbers -------------------------------------------------------------------------------
+
+
+X20 = np.linspace(-1, 1, 20)[:, None]
+NO_NUMBERS = {
+    "bytes": np.array([b"1", b"2"] * 10),
+    "list of bytes": [b"1", b"2"] * 10,
+    "objects with bytes": np.array([b"1", b"2"] * 10, dtype=object),
+    "column of bytes": np.array([[b"1"], [b"2"]] * 10),
+    "categories": pd.Categorical([10, 20] * 10),
+    "ordered categories": pd.Categorical([10, 20] * 10, ordered=True),
+    "series of categories": pd.Series(pd.Categorical([10, 20] * 10)),
+    "frame of categories": pd.DataFrame({"y": pd.Categorical([10, 20] * 10)}),
+    "series of bytes": pd.Series([b"1", b"2"] * 10),
+    "index of categories": pd.CategoricalIndex([10, 20] * 10),
+    "polars categories": pl.Series("y", ["1", "2"] * 10, dtype=pl.Categorical),
+    "polars enum": pl.Series("y", ["1", "2"] * 10, dtype=pl.Enum(["1", "2"])),
+    "polars bytes": pl.Series("y", [b"1", b"2"] * 10),
+    "arrow dictionary": pa.chunked_array([pa.array([10, 20] * 10).dictionary_encode()]),
+    "list of text": ["1", "2"] * 10,
+    "series of text": pd.Series(["1", "2"] * 10),
+    "objects with text": np.array(["1", "2"] * 10, dtype=object),
+    "arrow bytes": pa.chunked_array([pa.array([b"1", b"2"] * 10)]),
+}
+
+
+@pytest.mark.parametrize("case", NO_NUMBERS)
+@pytest.mark.parametrize("loss", ["squared", "quantile:0.5", "huber", "poisson"])
+def test_a_response_of_bytes_or_categories_is_refused_as_x_is(case, loss):
+    """numpy reads b"1" as 1, and the category 10 is a name."""
+    y = NO_NUMBERS[case]
+    with pytest.raises(TypeError, match=r"^y .*must be numeric"):
+        zil.fit(loss, X20, y=y)
+    with pytest.raises(TypeError, match=r"^y .*must be numeric"):
+        zil.CorrectedLoss(loss, X20, y)
+
+
+@pytest.mark.parametrize("case", NO_NUMBERS)
+def test_a_named_response_of_bytes_or_categories_is_refused_as_x_is(case):
+    y = NO_NUMBERS[case]
+    if isinstance(y, pl.Series):
+        table = pl.DataFrame({"x": X20[:, 0], "y": y})
+    elif isinstance(y, pa.ChunkedArray):
+        table = pa.table({"x": X20[:, 0], "y": y})
+    else:
+        series = y["y"] if isinstance(y, pd.DataFrame) else pd.Series(np.ravel(y) if case == "column of bytes" else y)
+        table = pd.DataFrame({"x": X20[:, 0], "y": series.to_numpy() if series.dtype != "category" else series.array})
+    with pytest.raises(TypeError, match=r"^y column 'y' .*must be numeric|^y must be numeric"):
+        zil.fit("squared", table, y="y")
+    with pytest.raises(TypeError, match="must be numeric"):
+        zil.fit("squared", table, y="x", x=["y"])
+
+
+@pytest.mark.parametrize("case", NO_NUMBERS)
+def test_two_classes_may_be_anything(case):
+    y = NO_NUMBERS[case]
+    result = zil.fit("logistic", X20, y=y, ridge=0.1)
+    assert len(result.classes) == 2
+    assert result.params.tolist() == zil.fit("logistic", X20, y=[0, 1] * 10, ridge=0.1).params.tolist()

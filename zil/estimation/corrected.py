@@ -108,6 +108,7 @@ class CorrectedLoss:
             column, names = names[0], []
         else:
             _tables.pair_by_label(X1, y, "X1 and y")
+            samples.check_response("y", y, self.loss)
         samples.check_location(self.loss, names)
         coded, classes = self.loss.code_response(samples.column_vector("y", y, n), samples.class_order(y))
         scale, scale_y, zero_prob = samples.split_noise(noise, names, column, self.loss)

@@ -76,6 +76,43 @@ class Box:
         return np.asarray((np.abs(columns - centre) / half).max(axis=1))
 
 
+def check_response(name: str, values: Any, loss: Loss) -> None:
+    """Refuse categories, text and bytes as the response of a loss that needs numbers, as `to_float` refuses them in x.
+
+    The category 10 is a name, whatever it looks like, and numpy reads the bytes ``b"10"`` as a number.
+
+    Raises
+    ------
+    TypeError
+        Names the response and its dtype.
+    """
+    if loss.classifier:
+        return
+    found = _not_numeric(values)
+    if found:
+        raise TypeError(f"{name} has dtype {found}; it must be numeric")
+
+
+def _not_numeric(values: Any) -> str:
+    """Word for the dtype of categories, text or bytes; empty for any other."""
+    dtype = getattr(values, "dtype", None)
+    if str(dtype) == "category":
+        return "category"
+    if isinstance(values, (list, tuple)) or dtype == object:
+        return "text or bytes" if any(isinstance(entry, (str, bytes)) for entry in np.ravel(values).tolist()) else ""
+    if isinstance(dtype, np.dtype):
+        return {"S": "bytes", "U": "text"}.get(dtype.kind, "")
+    import narwhals as nw
+
+    native = nw.from_native(values, allow_series=True, eager_only=True, pass_through=True)
+    if isinstance(native, nw.DataFrame):
+        return next(filter(None, (_not_numeric(column.to_native()) for column in native.iter_columns())), "")
+    if not isinstance(native, nw.Series):
+        return ""
+    words = {nw.Categorical: "category", nw.Enum: "category", nw.Binary: "bytes", nw.String: "text"}
+    return words.get(native.dtype.base_type(), "")
+
+
 def column_vector(name: str, values: Any, n: int | None = None) -> Any:
     """A response as a 1-D array; ``(n, 1)`` is accepted as ``(n,)``.  Text and objects stay as they are."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
@@ -125,16 +162,18 @@ def class_order(values: Any) -> tuple[Any, ...] | None:
     return tuple(dtype.categories) if isinstance(dtype, nw.Enum) else None
 
 
-def _response_column(table: Any, name: Any) -> tuple[Any, tuple[Any, ...] | None]:
+def _response_column(table: Any, name: Any, loss: Loss) -> tuple[Any, tuple[Any, ...] | None]:
     """The named column, and its ``class_order``."""
     if isinstance(table, (np.ndarray, list, tuple)):
         _tables.resolve(table, [name], what="y column")
         array = np.ma.asarray(table) if isinstance(table, np.ma.MaskedArray) else np.asarray(table)
+        check_response(f"y column {name!r}", array, loss)
         return column_vector(f"y column {name!r}", array[:, name] if array.ndim == 2 else array), None
     import narwhals as nw
 
     _tables.resolve(table, [name], what="y column")
     column = nw.from_native(table, eager_only=True).get_column(name).to_native()
+    check_response(f"y column {name!r}", column, loss)
     return _series_values(f"y column {name!r}", column), class_order(column)
 
 
@@ -194,9 +233,10 @@ def sample(
     if n == 0:
         raise ValueError("the table has no rows")
     if y_column is not None:
-        response, order = _response_column(table, y_column)
+        response, order = _response_column(table, y_column, loss)
     else:
         _tables.pair_by_label(table, y, "the table and y")
+        check_response("y", y, loss)
         response, order = column_vector("y", y, n), class_order(y)
     scale, scale_y, zero_prob = _scales(noise, columns, x_columns, y_column, loss)
     heavy, taken = _rows_taken(_weights(weights, weight_column, table, n), weights_type)
