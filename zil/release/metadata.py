@@ -2,6 +2,9 @@
 
 It holds parameters and what follows from them.  It never holds a seed, a key, a path, a host
 name, or anything computed from the data, such as a count of clipped or unchanged rows.
+
+Format 2 (`zil/data/release.schema.json` has every key): the digest covers rows, names, types and these metadata, see
+`zil.release.integrity`.  In format 1 it covered the rows alone; such files stay readable, and none is written.
 """
 
 from __future__ import annotations
