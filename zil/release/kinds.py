@@ -23,7 +23,8 @@ def is_number(field: bytes) -> bool:
     if len(field) <= SHORT and b"e" not in field and b"E" not in field:
         return True
     text = field.decode("ascii")
-    return Decimal(text) == Decimal(repr(float(text)))
+    shortest = repr(float(text))
+    return text == shortest or Decimal(text) == Decimal(shortest)
 
 
 class Column:
