@@ -98,7 +98,7 @@ def _not_numeric(values: Any) -> str:
     dtype = getattr(values, "dtype", None)
     if str(dtype) == "category":
         return "category"
-    if isinstance(values, (list, tuple)) or dtype == object:
+    if isinstance(values, (list, tuple)) or getattr(dtype, "kind", None) == "O":
         return "text or bytes" if any(isinstance(entry, (str, bytes)) for entry in np.ravel(values).tolist()) else ""
     if isinstance(dtype, np.dtype):
         return {"S": "bytes", "U": "text"}.get(dtype.kind, "")
