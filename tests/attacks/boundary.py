@@ -138,9 +138,11 @@ def attempt(source):
 
 
 def _publish(call):
-    """What a call gives, or the words of its refusal, which show no cell."""
+    """What a call gives, or the words of its refusal, which show no cell; one warning is proper."""
     try:
-        return call(), None
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "the table has no column names", UserWarning)
+            return call(), None
     except REFUSALS as error:
         text = "".join(traceback.format_exception_only(error)) + str(error.__cause__ or "")
         assert not any(repr(canary) in text or str(canary) in text for canary in CANARIES), text
