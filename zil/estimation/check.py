@@ -37,7 +37,6 @@ SMALL = 5  # rows that share their keys: fewer are too few
 SMALL_SHARE = 0.05  # of rows in such groups, at most, under contract
 NEAR = 0.05  # of a column's width: so near, the value is disclosed
 LINKED = 1000  # rows whose original is looked for
-DISTANCES = 2e8  # numbers at most that a search without a tree may touch
 FEW_VALUES = 20  # distinct values of a column that counts as an answer to choose
 DECIMALS = 8
 COPIES, FITTED_ROWS = 5, 10_000
@@ -278,36 +277,29 @@ def _links(clean: FloatArray, copy: FloatArray, scale: FloatArray, codes: Codes 
     rng = np.random.default_rng(0)
     n = len(clean)
     sample = np.sort(rng.choice(n, min(n, LINKED), replace=False))
-    originals, target = clean / scale, copy / scale
-    tree = spatial.cKDTree(originals)
-    nearest = np.asarray(tree.query(target[sample])[0])
-    own = np.linalg.norm(target[sample] - originals[sample], axis=1)
-    reach = nearest * (1 + 1e-9) + 1e-12
-    right = own <= reach
-    ties = np.ones(len(sample))
-    if right.any():
-        places = zip(target[sample][right], reach[right].tolist(), strict=True)
-        ties[right] = [tree.query_ball_point(place, r, return_length=True) for place, r in places]
-    result = {"rows": len(sample), "share": float((right / ties).mean()), "blind": 1.0 / n}
+    originals, target = clean / scale, (copy / scale)[sample]
+    result = {"rows": len(sample), "share": _right(originals, target, sample), "blind": 1.0 / n}
     if codes is not None:
-        order = np.argsort(codes, kind="stable")
-        sizes = np.bincount(codes)
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        work = float(sizes[codes[sample]].mean()) * clean.shape[1]
-        some = sample[: max(100, min(len(sample), int(DISTANCES / work)))] if work > 0 else sample
-        some = rng.permutation(sample)[: len(some)]
-        score = np.empty(len(some))
-        for k, row in enumerate(some.tolist()):
-            group = order[starts[codes[row]] : starts[codes[row] + 1]]
-            squares = ((originals[group] - target[row]) ** 2).sum(axis=1)
-            mine = ((originals[row] - target[row]) ** 2).sum()
-            score[k] = 0.0 if squares.min() < mine * (1 - 1e-9) - 1e-24 else 1.0 / (squares <= mine * (1 + 1e-9)).sum()
+        # one more coordinate that keeps rows with other keys farther away than any with the same
+        apart = codes * (10.0 * float(np.abs(target).max() + np.abs(originals).max() + 1.0) * math.sqrt(clean.shape[1]))
+        joined = np.column_stack([originals, apart])
         result |= {
-            "with_keys": float(score.mean()),
-            "rows_with_keys": len(some),
-            "blind_with_keys": float((sizes > 0).sum() / n),
+            "with_keys": _right(joined, np.column_stack([target, apart[sample]]), sample),
+            "blind_with_keys": float((np.bincount(codes) > 0).sum() / n),
         }
     return result
+
+
+def _right(originals: FloatArray, target: FloatArray, rows: NDArray[np.intp]) -> float:
+    """Share of the targets whose nearest original is that of their own row, ties shared."""
+    tree = spatial.cKDTree(originals)
+    nearest = np.asarray(tree.query(target)[0])
+    own = np.linalg.norm(target - originals[rows], axis=1)
+    reach = nearest * (1 + 1e-9) + 1e-12
+    score = np.zeros(len(rows))
+    for k in np.flatnonzero(own <= reach).tolist():
+        score[k] = 1.0 / tree.query_ball_point(target[k], float(reach[k]), return_length=True)
+    return float(score.mean())
 
 
 def _near(clean: FloatArray, copy: FloatArray, names: Sequence[Any], width: FloatArray) -> dict[Any, float]:

@@ -160,7 +160,7 @@ class Mechanism:
         return self.tradeoff(unit).delta(epsilon)
 
     def _guarantees(self) -> dict[str, Any]:
-        """By unit and curve; computed once and kept as text, since the caller may write into his metadata."""
+        """By unit and curve; computed once and kept as text, since callers may write into their metadata."""
         if self._label is None:
             sharp = {unit: label.describe(self.tradeoff(unit)) for unit in UNITS}
             limit = {unit: label.describe(self.tradeoff(unit, False)) for unit in UNITS}
