@@ -30,6 +30,7 @@ from zil.estimation.objective.coordinates import Coordinates, coordinates
 from zil.estimation.objective.index import IndexObjective
 from zil.estimation.objective.rowwise import RowObjective
 from zil.estimation.solvers import activeset, directsearch, sweep, vertices
+from zil.estimation.solvers.collapse import collapse
 from zil.estimation.solvers.infinity import coercive, unbounded
 from zil.estimation.solvers.newton import STEP_TOLERANCE, Region, newton
 from zil.estimation.solvers.outcome import Outcome, Solution
@@ -219,6 +220,11 @@ def _lowest(found: list[Solution]) -> Solution:
 def _descend(objective: IndexObjective, coords: Coordinates, theta: FloatArray, box: Region) -> Solution:
     """The local minimum below a point inside the box."""
     if objective.ridge == 0.0 and not isinstance(objective, RowObjective):
+        few = collapse(objective, theta)
+        if few is not None:
+            found = vertices.vertex_descent(few[0], theta, coords.matrix)
+            if found.converged and few[1](found.theta) and box.inside(coords, coords.z(found.theta)):
+                return replace(found, value=objective.value_gradient(found.theta)[0])
         found = vertices.vertex_descent(objective, theta, coords.matrix)
         if box.inside(coords, coords.z(found.theta)):
             return found
