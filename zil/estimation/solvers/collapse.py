@@ -29,10 +29,11 @@ LEAST = 20_000
 NEAR, SHARE = 2_000, 0.01
 
 
-def collapse(objective: IndexObjective, theta: FloatArray) -> Collapsed | None:
+def collapse(objective: IndexObjective, theta: FloatArray, share: float = SHARE) -> Collapsed | None:
     """The objective about ``theta`` with its far rows added up, and whether it is the objective at another point.
 
-    None where there is nothing to gain: a small sample, or rows with weights of both signs.
+    ``share`` of the rows are kept as they are.  None where there is nothing to gain: a small sample, or rows with
+    weights of both signs.
     """
     parts: list[Part] = []
     sides: list[tuple[Part, NDArray[np.bool_], NDArray[np.bool_]]] = []
@@ -48,7 +49,7 @@ def collapse(objective: IndexObjective, theta: FloatArray) -> Collapsed | None:
             continue
         t = objective.argument(part, theta)[0]
         size = np.abs(t)
-        count = min(n - 1, max(NEAR, int(SHARE * n)))
+        count = min(n - 1, max(NEAR, int(share * n)))
         far = size > np.partition(size, count)[count]
         above, below = far & (t > 0.0), far & (t < 0.0)
         groups = [above, below]
