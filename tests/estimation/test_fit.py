@@ -289,7 +289,8 @@ def test_result_members():
     json.dumps(fitted.to_dict())
     again = pickle.loads(pickle.dumps(fitted))
     assert len(pickle.dumps(fitted)) < 5000
-    assert np.array_equal(again.predict(x[:5]), fitted.predict(x[:5]))
+    few = pd.DataFrame(x[:5], columns=["a", "b", "c"])
+    assert np.array_equal(again.predict(few), fitted.predict(few))
     for level in (0, 1, -0.1, float("nan")):
         with pytest.raises(ValueError, match="level"):
             fitted.conf_int(level)
