@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,18 @@ from zil.estimation import losses as loss_module
 from zil.estimation import sample as samples
 from zil.estimation.inference import bootstrap as bootstrapping
 from zil.estimation.inference.covariance import sandwich
+from zil.estimation.inference.score_sets import ScoreSets, score_sets, strength_note
 from zil.estimation.inference.small_sample import small_sample
 from zil.estimation.losses.base import Loss
+from zil.estimation.losses.compiled import Squared
 from zil.estimation.objective.build import check_method, stand_in
 from zil.estimation.objective.coordinates import coordinates
 from zil.estimation.plan import Estimate, Plan
 from zil.estimation.result import Fit
 from zil.privacy.noise import Noise
+
+# Steps of the published values that a scale must hold for the public bounds to be of use.
+FINE_STEPS = 1024.0
 
 
 def fit(
@@ -195,7 +201,12 @@ def plan(
 ) -> Plan:
     """Check every argument of ``fit`` and decide the method."""
     kind = loss_module.resolve(loss)
-    table, noise, bounds = _open(data, noise, bounds)
+    table, noise, bounds, rounded = _open(data, noise, bounds)
+    if rounded and method == "optimal":
+        raise ValueError(
+            f"method 'optimal' is not right for {rounded}: these were published with a resolution, and values rounded "
+            "after the noise do not keep to the public bounds; use 'rb' or 'dr'"
+        )
     y, weights = sources.computed(y), sources.computed(weights)
     intercept = _validate.boolean("intercept", intercept)
     ridge = _validate.in_range("ridge", ridge, 0.0, np.inf, open_high=True)
@@ -265,6 +276,7 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
     p = objective.n_params
     converged, message = solution.converged, solution.message
     covariance, doubt = np.full((p, p), np.nan), ""
+    back, sets = made.back(p), None
     remarks = list(estimate.notes)
     if sample.noised and method != "naive":
         q = objective.index_noise(solution.theta)
@@ -290,6 +302,9 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
             judged = sample.noised and method != "naive" and not made.loss.rough  # a rough score has no derivative
             if judged and np.isfinite(covariance).all():
                 doubt = small_sample(made_of.smooth, solution.theta, made_of.hessian, covariance)
+            if judged and isinstance(made.loss, Squared) and made.ridge == 0.0 and np.isfinite(covariance).all():
+                sets, note = _score_sets(made, estimate, covariance, n - p if cov == "hc1" else n)
+                remarks.extend(filter(None, [note]))
         if cov != "bootstrap" and not np.isfinite(covariance).all():
             reason = "the sample is too small for this noise" if sample.noised else "no proper minimum"
             converged, message = False, f"the Hessian is not positive definite: {reason}"
@@ -300,7 +315,6 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
         remarks.append("naive: the noise is ignored, so these estimates are not consistent")
     if doubt and converged:
         remarks.append(f"SMALL SAMPLE for this noise: {doubt}; intervals may cover more or less than they say")
-    back = made.back(p)
     return Fit(
         params=back @ solution.theta,
         covariance=back @ covariance @ back.T,
@@ -319,17 +333,37 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
         notes=tuple(remarks),
         small_sample=bool(doubt),
         columns=made.columns,
+        score=sets if converged else None,
     )
 
 
-def _open(source: Any, noise: Noise | None, bounds: Any) -> tuple[Any, Noise | None, Any]:
-    """The table of a release with its noise and bounds; anything else stays as it is."""
+def _score_sets(made: Plan, estimate: Estimate, covariance: FloatArray, n: int) -> tuple[ScoreSets | None, str]:
+    """Score sets of least squares under noise, and what a reader should know of their strength."""
+    found = coordinates(estimate.objective)
+    back = made.back(len(covariance))
+    sets = score_sets(estimate.scores_at, estimate.solution.theta, found.matrix, found.unit, back, covariance)
+    if sets is None:
+        return None, "too many rows and columns for score intervals: these are Wald intervals"
+    sets = replace(sets, n=n)
+    return sets, strength_note(made.names, sets.strength())
+
+
+def _open(source: Any, noise: Noise | None, bounds: Any) -> tuple[Any, Noise | None, Any, list[Any]]:
+    """The table of a release with its noise and bounds, and its columns that were rounded after the noise; anything
+    else stays as it is.
+
+    Truncation at the public bounds is exact for values that keep their place: a step that is no small part of the
+    noise moves rows across the edge (integers in 0 to 20 with steps of 1: a slope of .077 for .1).  Such a release is
+    fitted without its bounds.
+    """
     opened = sources.read(source, noise)
     if hasattr(opened, "noise") and hasattr(opened, "metadata"):
         noise = opened.noise if noise is None else noise
-        bounds = opened.bounds if bounds is None else bounds
-        return opened.data, noise, bounds
-    return opened, noise, bounds
+        columns = opened.metadata["columns"]
+        rounded = [column["name"] for column in columns if column["scale"] < FINE_STEPS * column["tick"]]
+        bounds = None if rounded else opened.bounds if bounds is None else bounds
+        return opened.data, noise, bounds, rounded
+    return opened, noise, bounds, []
 
 
 def _read_sample(

@@ -47,12 +47,14 @@ class Pieces:
 class Estimate:
     """What a plan came to.
 
-    ``pieces()`` answers what the sandwich is made of; it is made once.
+    ``pieces()`` answers what the sandwich is made of, once; ``scores_at(theta)`` gives the row scores (n, p) of the
+    equation that was solved, ridge apart, anywhere.
     """
 
     objective: IndexObjective
     solution: Solution
     pieces: Callable[[], Pieces]
+    scores_at: Callable[[FloatArray], FloatArray]
     notes: tuple[str, ...] = ()
 
 
@@ -173,7 +175,10 @@ class Plan:
 
                 return Pieces(rows, lambda natural: natural.T @ meat @ natural, best.hessian(), best.smooth)
 
-            return Estimate(objective, best.solution, functools.cache(combined), best.notes())
+            def combined_at(theta: FloatArray) -> FloatArray:
+                return levels.rows(theta, best.width, best.mixes)
+
+            return Estimate(objective, best.solution, functools.cache(combined), combined_at, best.notes())
         first = None if objective is naive else naive
         solution = minimise(objective, start=self.start, box=self.limits, naive=first)
 
@@ -193,7 +198,7 @@ class Plan:
                 smooth,
             )
 
-        return Estimate(objective, solution, functools.cache(pieces))
+        return Estimate(objective, solution, functools.cache(pieces), objective.scores)
 
     def _penalised(self, scores: FloatArray, objective: IndexObjective, theta: FloatArray) -> FloatArray:
         """Row scores with the ridge term: it is these whose mean is 0 at the estimate, and whose spread counts."""
