@@ -17,10 +17,11 @@ from zil.estimation import losses as loss_module
 from zil.estimation import sample as samples
 from zil.estimation.inference import bootstrap as bootstrapping
 from zil.estimation.inference.covariance import sandwich
+from zil.estimation.inference.rank_sets import RankSets, few_rows
 from zil.estimation.inference.score_sets import ScoreSets, score_sets, strength_note
 from zil.estimation.inference.small_sample import small_sample
 from zil.estimation.losses.base import Loss
-from zil.estimation.losses.compiled import Squared
+from zil.estimation.losses.compiled import Absolute, Quantile, Squared
 from zil.estimation.objective.build import check_method, stand_in
 from zil.estimation.objective.coordinates import coordinates
 from zil.estimation.plan import Estimate, Plan
@@ -29,6 +30,8 @@ from zil.privacy.noise import Noise
 
 # Steps of the published values that a scale must hold for the public bounds to be of use.
 FINE_STEPS = 1024.0
+# Parameters up to which rank-score intervals are made: each takes fifty fits of the others.
+MOST_RANKED = 12
 
 
 def fit(
@@ -276,7 +279,7 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
     p = objective.n_params
     converged, message = solution.converged, solution.message
     covariance, doubt = np.full((p, p), np.nan), ""
-    back, sets = made.back(p), None
+    back, sets, ranked = made.back(p), None, None
     remarks = list(estimate.notes)
     if sample.noised and method != "naive":
         q = objective.index_noise(solution.theta)
@@ -305,6 +308,12 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
             if judged and isinstance(made.loss, Squared) and made.ridge == 0.0 and np.isfinite(covariance).all():
                 sets, note = _score_sets(made, estimate, covariance, n - p if cov == "hc1" else n)
                 remarks.extend(filter(None, [note]))
+            if not sample.noised and isinstance(made.loss, (Absolute, Quantile)) and np.isfinite(covariance).all():
+                on_fit = int(np.count_nonzero(objective.argument(objective.parts[0], solution.theta)[0] == 0.0))
+                doubt = few_rows(made.loss, n, on_fit, p)
+                if doubt and sample.weights is None and made.ridge == 0.0 and made.limits is None and p <= MOST_RANKED:
+                    theta, errors = back @ solution.theta, np.sqrt(np.diag(back @ covariance @ back.T))
+                    ranked = _rank_sets(made, theta, errors)
         if cov != "bootstrap" and not np.isfinite(covariance).all():
             reason = "the sample is too small for this noise" if sample.noised else "no proper minimum"
             converged, message = False, f"the Hessian is not positive definite: {reason}"
@@ -313,8 +322,11 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
         covariance = np.full((p, p), np.nan)
     if method == "naive" and sample.noised:
         remarks.append("naive: the noise is ignored, so these estimates are not consistent")
-    if doubt and converged:
-        remarks.append(f"SMALL SAMPLE for this noise: {doubt}; intervals may cover more or less than they say")
+    if doubt and converged and ranked is not None:
+        remarks.append(f"SMALL SAMPLE: {doubt}; the intervals are rank-score intervals, which need no density")
+    elif doubt and converged:
+        of = " for this noise" if sample.noised else ""
+        remarks.append(f"SMALL SAMPLE{of}: {doubt}; intervals may cover more or less than they say")
     return Fit(
         params=back @ solution.theta,
         covariance=back @ covariance @ back.T,
@@ -333,8 +345,17 @@ def conclude(made: Plan, estimate: Estimate, cov: str, *, n_boot: int = 200, pro
         notes=tuple(remarks),
         small_sample=bool(doubt),
         columns=made.columns,
-        score=sets if converged else None,
+        score=(sets or ranked) if converged else None,
     )
+
+
+def _rank_sets(made: Plan, theta: FloatArray, errors: FloatArray) -> RankSets:
+    """Rank-score sets in the user's coordinates and order of columns."""
+    sample = made.sample
+    x = sample.x if made.shift is None else sample.x + made.shift
+    if made.order is not None:
+        x = x[:, np.argsort(made.order)]
+    return RankSets(made.loss, replace(sample, x=x), made.intercept, theta, errors)
 
 
 def _score_sets(made: Plan, estimate: Estimate, covariance: FloatArray, n: int) -> tuple[ScoreSets | None, str]:

@@ -13,6 +13,7 @@ from scipy import stats
 
 from zil import _tables, _validate
 from zil._validate import FloatArray
+from zil.estimation.inference.rank_sets import RankSets
 from zil.estimation.inference.score_sets import ScoreSets
 from zil.estimation.losses.base import Loss
 
@@ -61,8 +62,8 @@ class Fit:
         The sample is small for this noise: intervals may cover more or less than they say; a note gives the reason.
     columns : tuple or None
         Keys of the features in the table of the fit, by which ``predict`` finds them in another.
-    score : ScoreSets or None
-        Sums for the score intervals of least squares under noise.
+    score : ScoreSets, RankSets or None
+        What score intervals are made of.  RankSets holds the rows until the first interval or pickle is made of them.
     """
 
     params: FloatArray
@@ -82,7 +83,7 @@ class Fit:
     notes: tuple[str, ...] = field(default=())
     small_sample: bool = False
     columns: tuple[Any, ...] | None = None
-    score: ScoreSets | None = field(default=None, repr=False)
+    score: ScoreSets | RankSets | None = field(default=None, repr=False)
 
     @property
     def strength(self) -> dict[str, float]:
@@ -91,7 +92,9 @@ class Fit:
         At most 3.84: its 95 % interval is unbounded.  Below 10: it is known only roughly.  Below 50: its standard error
         and Wald interval are too small.  Above 400 both kinds of interval agree.
         """
-        return {} if self.score is None else dict(zip(self.names, self.score.strength().tolist(), strict=True))
+        if not isinstance(self.score, ScoreSets):
+            return {}
+        return dict(zip(self.names, self.score.strength().tolist(), strict=True))
 
     @property
     def bse(self) -> FloatArray:
@@ -112,7 +115,7 @@ class Fit:
     def pvalues(self) -> FloatArray:
         """Two-sided p-values of ``params = 0``: by the score test for least squares under noise, else under the normal
         law."""
-        if self.score is not None:
+        if isinstance(self.score, ScoreSets):
             return self.score.pvalues()
         return np.asarray(2.0 * stats.norm.sf(np.abs(self.tvalues)))
 
@@ -124,7 +127,8 @@ class Fit:
         level : float in (0, 1)
         kind : {"auto", "wald", "score"}
             "wald": the estimate and a multiple of its standard error.  "score": the values that a score test does not
-            refuse, least squares under noise (inference/score_sets.py); where the data do not know how much
+            refuse, for least squares under noise (inference/score_sets.py) and for quantiles of clean rows with fewer
+            than 200 in the smaller tail (inference/rank_sets.py).  Where the data do not know how much
             the originals of a column vary, that may be every value, and the interval is ``(-inf, inf)``.  "auto": score
             where there is one, else Wald.
         simultaneous : bool
@@ -140,11 +144,12 @@ class Fit:
         kind = _validate.choice("kind", kind, ("auto", "wald", "score"))
         if kind == "score" and self.score is None:
             raise ValueError(
-                "kind='score' needs a converged fit of least squares on noised rows, without ridge or bootstrap"
+                "kind='score' needs a converged fit of least squares on noised rows, or a quantile of few clean rows; "
+                "no ridge, no bootstrap"
             )
         times = _largest_normal(self.covariance, level) if simultaneous else float(stats.norm.ppf(0.5 + 0.5 * level))
         if kind != "wald" and self.score is not None and math.isfinite(times):
-            return np.array([self.score.interval(j, times * times) for j in range(len(self.params))])
+            return np.array([self.score.interval(j, times) for j in range(len(self.params))])
         half = times * self.bse
         return np.column_stack([self.params - half, self.params + half])
 
@@ -175,7 +180,7 @@ class Fit:
             raise ValueError(f"q must be a number or have {len(matrix)} entries, one per row of R, got {len(target)}")
         if np.linalg.matrix_rank(matrix) < len(matrix):
             raise ValueError("rows of R are linearly dependent")
-        if self.score is not None:
+        if isinstance(self.score, ScoreSets):
             statistic = self.score.test(matrix, target)
             return WaldTest(statistic, len(matrix), float(stats.chi2.sf(statistic, len(matrix))))
         gap = matrix @ self.params - target

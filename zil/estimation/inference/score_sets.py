@@ -121,8 +121,9 @@ class ScoreSets:
         """``F_j`` of every parameter, shape (p,)."""
         return np.array([self.at_infinity(j) for j in range(len(self.center))])
 
-    def interval(self, j: int, quantile: float) -> tuple[float, float]:
-        """The smallest interval that holds the set ``T_j <= quantile``; infinite where the set is unbounded."""
+    def interval(self, j: int, times: float) -> tuple[float, float]:
+        """The smallest interval that holds the set ``T_j <= times^2``; infinite where the set is unbounded."""
+        quantile = times * times
         if self.at_infinity(j) <= quantile:
             return -math.inf, math.inf
         low, high = (self._end(j, side, quantile) for side in (-1.0, 1.0))
