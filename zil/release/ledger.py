@@ -60,7 +60,6 @@ VERSION = 2
 MAC_BYTES = 16
 BLOCK = bytes(1 << 20)
 CACHE = 64 << 20  # bytes of pages in memory: MACs of rows come in no order
-PROVISIONAL = ""  # holds the rows of a release that has no id yet; no release has this id
 
 
 @dataclass(frozen=True)
@@ -317,10 +316,6 @@ class Ledger:
         before = self._db.total_changes
         self._db.executemany(command, values)
         return self._db.total_changes - before
-
-    def rename_rows(self, old: str, new: str) -> None:
-        """Rows claimed under a provisional name get the release's own."""
-        self._db.execute("UPDATE rows SET release = ? WHERE release = ?", (new, old))
 
     def owned(self, macs: Sequence[bytes], release_id: str) -> list[bool]:
         """For each row whether it belongs to this release."""

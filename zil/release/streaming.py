@@ -39,7 +39,7 @@ from zil.release import files, forms, integrity, rows, secondread, ticks
 from zil.release import metadata as facts
 from zil.release.forms import Batch, Locate
 from zil.release.keystream import Key
-from zil.release.ledger import PROVISIONAL, Entry, Ledger
+from zil.release.ledger import Entry, Ledger
 from zil.release.snapshot import Snapshot, SourceChanged
 
 BATCH_ROWS = 65_536
@@ -212,7 +212,7 @@ class _Run:
             self._retire_changed()
         with self.book.transaction():
             known = self.book.find(release_id)
-            count, fresh, waiting = self._look(claim=known is None)
+            count, fresh, waiting = self._look(release_id if known is None else None)
             if known is not None:
                 self._check_known(known)
                 return known
@@ -228,7 +228,6 @@ class _Run:
             earlier = self._earlier(count, fresh)
             self._check_columns(earlier)
             self._check_destination(None)
-            self.book.rename_rows(PROVISIONAL, release_id)
             entry = self._entry(release_id, base, earlier, fresh if self.append else count)
             if earlier:
                 warnings.warn(
@@ -242,17 +241,20 @@ class _Run:
         step("pending")
         return entry
 
-    def _look(self, claim: bool) -> tuple[int, int, bool]:
-        """Read the whole source: its rows, how many of them nobody has yet, whether some wait for another call."""
+    def _look(self, claim: str | None) -> tuple[int, int, bool]:
+        """Read the whole source: its rows, how many of them nobody has yet, whether some wait for another call.
+
+        Rows that nobody has go to the release ``claim``.
+        """
         count, fresh, waiting = 0, 0, False
         self.book.forget_seen()
         for batch in self.form.batches(self.size, first=True):
             self._numbers(batch)
             count += len(batch.values)
             step("batch read")
-            if batch.ids is not None and claim:
-                macs = self._macs(batch.ids())
-                taken, twice = self.book.claim(macs, PROVISIONAL)
+            if batch.ids is not None and claim is not None:
+                macs = sorted(self._macs(batch.ids()))  # a tree takes them faster in order
+                taken, twice = self.book.claim(macs, claim)
                 if twice:
                     raise SchemaError(f"row id {self.row_id!r} occurs more than once")
                 fresh += taken
