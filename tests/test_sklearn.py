@@ -290,11 +290,12 @@ def test_dependent_columns_take_the_least_norm_and_say_so():
 
 
 # C42
+@pytest.mark.parametrize("rows", [(100, 200), (2000, 8000)])  # quantiles of few rows carry rank-score profiles
 @pytest.mark.parametrize("estimator", EVERY, ids=name)
-def test_pickles_copies_and_clones(estimator):
+def test_pickles_copies_and_clones(estimator, rows):
     classes = hasattr(estimator, "decision_function")
     sizes = []
-    for n in (200, 4000):
+    for n in rows:
         x, y = data(n, classes=classes)
         fitted = clone(estimator).fit(x, y)
         dump = pickle.dumps(fitted)
