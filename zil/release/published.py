@@ -194,6 +194,8 @@ class Release:
                     f"the column name {name!r} is of type {type(name).__name__}; in a file a name is text or a whole "
                     "number: rename the column"
                 )
+            if isinstance(name, str) and "\0" in name:  # polars cannot hand it to Arrow, and ends the process's thread
+                raise SchemaError("a column name holds a zero character: rename the column")
         if _tables.n_rows(self.data) != self.metadata["n_rows"]:
             raise SchemaError(
                 f"the table has {_tables.n_rows(self.data)} rows and its metadata say {self.metadata['n_rows']}"
