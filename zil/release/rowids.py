@@ -83,7 +83,7 @@ def of_values(values: Sequence[Any], name: str) -> list[str]:
     TypeError
         Values that do not name a row, such as lists.
     """
-    return [canonical(_written(value, name), name) for value in values]
+    return [canonical(value if type(value) is str else _written(value, name), name) for value in values]
 
 
 def _written(value: Any, name: str) -> str:
