@@ -56,6 +56,26 @@ def to_arrow(table: Any) -> Any:
         raise SchemaError("the table has a column of a dtype that has no Arrow type") from None
 
 
+def _to_pandas(arrow: Any) -> Any:
+    """With missing entries whole numbers stay whole: as floats those beyond 2**53 would be others."""
+    import pandas as pd
+    import pyarrow.types as t
+
+    result = arrow.to_pandas()
+    if b"pandas" in (arrow.schema.metadata or {}):  # it says itself what its columns were
+        return result
+    for field, column in zip(arrow.schema, arrow.columns, strict=True):
+        if t.is_integer(field.type) and column.null_count:
+            dtype = pd.api.types.pandas_dtype(_nullable(field.type))
+            result[field.name] = column.to_pandas(types_mapper={field.type: dtype}.get)
+    return result
+
+
+def _nullable(kind: Any) -> str:
+    """pandas' name of an integer type with missing entries: Int64, UInt8, ..."""
+    return str(kind).replace("int", "Int").replace("u", "U")
+
+
 def from_arrow(arrow: Any, kind: str, names: Sequence[Any] | None = None) -> Any:
     """The pyarrow table as the kind it came from, with its old names.
 
@@ -68,7 +88,7 @@ def from_arrow(arrow: Any, kind: str, names: Sequence[Any] | None = None) -> Any
     result = arrow
     try:
         if base == "pandas":
-            result = arrow.to_pandas()
+            result = _to_pandas(arrow)
             if names is not None and any(not isinstance(name, str) for name in names):
                 old = {str(name): name for name in names}
                 held = result.columns.name

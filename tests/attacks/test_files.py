@@ -667,6 +667,17 @@ def test_a_type_that_does_not_come_back_is_refused_before_any_draw(tmp_path, mon
         assert not (tmp_path / f"out.{ending}").exists()
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_whole_numbers_with_gaps_stay_whole(tmp_path, ending):
+    src, dst = tmp_path / "in.parquet", tmp_path / f"out.{ending}"
+    pq.write_table(pa.table({"a": A, "b": pa.array([2**53 + 1, None]), "c": pa.array([None, 7], pa.uint8())}), src)
+    M.release_file(src, dst)
+    back = zil.load(dst).data
+    assert [str(kind) for kind in back.dtypes] == ["float64", "Int64", "UInt8"]
+    assert back["b"].tolist() == [2**53 + 1, pd.NA]
+    assert zil.fit("squared", zil.load(dst), y="a", x=[]).nobs == 2
+
+
 def test_text_views_and_huge_exponents_come_back(tmp_path):
     if hasattr(pa, "string_view"):
         src, dst = tmp_path / "in.parquet", tmp_path / "out.csv"

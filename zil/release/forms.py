@@ -76,7 +76,7 @@ class CsvSource:
         kept = [self.names.index(name) for name in self.kept]
         self.places = np.array([-1 - self._noised.index(k) if k in self._noised else k for k in kept], dtype=np.int64)
         self.top = reader.bom + b",".join([reader.fields[k] for k in kept]) + (reader.end or b"\n")
-        self._passed = [k for k in kept if k not in self._noised]
+        self.passed = [(k, self.names[k]) for k in kept if k not in self._noised]
         if wanted.types is not None and target == "csv":
             raise ValueError("types are for a Parquet dst: in a CSV file every field stays as it is written")
         self._kinds = _Kinds(self, wanted.types) if target == "parquet" else None
@@ -96,10 +96,6 @@ class CsvSource:
     def _ids(self, part: csvfile.Part, column: int) -> list[str]:
         return rowids.of_fields(map(csvfile.text, part.fields(column)), str(self._row_id))
 
-    def passed_numbers(self) -> list[tuple[int, str]]:
-        """Columns that pass through: their place and name."""
-        return [(k, self.names[k]) for k in self._passed]
-
     def schema(self) -> Any:
         """Arrow types of the columns kept, for a Parquet sink; only after a first reading."""
         import pyarrow as pa
@@ -114,7 +110,7 @@ class CsvSource:
 
     def arrow(self, part: csvfile.Part, schema: Any) -> dict[str, Any]:
         """Columns that pass through, as Arrow arrays."""
-        return {name: typed(part.fields(k), schema.field(name).type, name) for k, name in self.passed_numbers()}
+        return {name: typed(part.fields(k), schema.field(name).type, name) for k, name in self.passed}
 
 
 class _Kinds:
@@ -129,7 +125,7 @@ class _Kinds:
                 raise ValueError(f"types names {name!r}, which is noised and so a number")
             if kind not in TYPES:
                 raise ValueError(f"types of {name!r} must be one of {', '.join(TYPES)}, got {kind!r}")
-        self._columns = {name: (k, kinds.Column()) for k, name in source.passed_numbers() if name not in self._declared}
+        self._columns = {name: (k, kinds.Column()) for k, name in source.passed if name not in self._declared}
 
     def look(self, part: csvfile.Part) -> None:
         """Narrow down what the undeclared columns can be; every record of the file comes by here."""
