@@ -137,12 +137,10 @@ class Release:
         table of the kind of `data`, or a list of ``copies`` tables if more than one
         """
         count = _validate.integer("copies", copies, 1)
-        values = _tables.to_float(self.data, self.columns)
+        values = _tables.to_float(self.data, self.columns, copy=False)  # read, never written to
         scale = self.noise.scales(self.columns)
         stack = double(values, self.metadata["zero_prob"], scale, copies=count, rng=rng, n_threads=n_threads)
-        result = [
-            _tables.replace(self.data, {name: noisy[:, k] for k, name in enumerate(self.columns)}) for noisy in stack
-        ]
+        result = [_tables.with_columns(self.data, self.columns, noisy) for noisy in stack]
         return result[0] if count == 1 else result
 
     def save(self, path: str | os.PathLike[str]) -> None:
