@@ -141,19 +141,36 @@ def box_curved(objects: Versions, theta: FloatArray, meat: FloatArray) -> IndexO
     return curved(objects, theta, alone, wide) if wide > width else smooth
 
 
-def pilot(objects: Versions, start: Solution | None, naive: IndexObjective | None, box: object) -> Solution:
-    """A consistent first estimate: the box version where it has a minimum, else RB."""
-    limits = box if isinstance(box, tuple) else None
-    order = (len(LEVELS) - 1, 0) if objects.plain.loss.kinked else (0, len(LEVELS) - 1)
-    first = None if start is None else start.theta
-    best: Solution | None = None
-    for k in order:
-        found = minimise(objects.level(k), start=first, naive=naive, box=limits, exact=False)
-        if found.converged:
-            return found
-        best = best or found
-    assert best is not None
-    return best
+def pilot(
+    objects: Versions, start: FloatArray | None, naive: IndexObjective | None, box: tuple[FloatArray, FloatArray] | None
+) -> tuple[Solution, FloatArray]:
+    """A consistent first estimate, and the weights of the levels that it minimises: all on one level.
+
+    For a kinked loss the box version where it has a minimum, else RB.  A smooth loss has both, and takes the one with
+    the smaller errors by its own sandwich (sum of the logarithms of the variances, which no unit changes): RB has the
+    smaller ones under little noise, but under much of it an estimate far off, from which nothing leads back.
+    """
+    last = len(LEVELS) - 1
+    kinked = objects.plain.loss.kinked
+    tried: list[tuple[float, Solution, FloatArray]] = []
+    for k in (last, 0) if kinked else (0, last):
+        found = minimise(objects.level(k), start=start, naive=naive, box=box, exact=False)
+        alone = np.eye(len(LEVELS))[k]
+        if found.converged and kinked:
+            return found, alone
+        tried.append((_log_variance(objects, found.theta, alone) if found.converged else math.inf, found, alone))
+    if kinked:
+        return tried[0][1:]
+    converged = [one for one in tried if one[1].converged]
+    return min(converged or tried, key=lambda one: one[0])[1:]
+
+
+def _log_variance(objects: Versions, theta: FloatArray, weights: FloatArray) -> float:
+    """Sum over the parameters of the logarithm of the variance that a smooth version states; inf if it states none."""
+    levels = objects.scores(theta)
+    meat = levels.combine([levels.mixture(weights)]).meat
+    found = np.diag(covariance.sandwich(meat, objects.hessian(theta, weights), levels.n))
+    return float(np.log(found).sum()) if (found > 0.0).all() else math.inf
 
 
 def fit(
@@ -164,10 +181,8 @@ def fit(
     box: tuple[FloatArray, FloatArray] | None = None,
 ) -> Optimal:
     """Pilot, weights, Newton steps on the combined score."""
-    given = None if start is None else Solution(start, math.nan, 0, Outcome.EXHAUSTED)
-    first = pilot(objects, given, naive, box)
+    first, weights = pilot(objects, start, naive, box)
     theta, n_iter = first.theta, first.n_iter
-    weights = pilot_weights(objects)
     nothing = Optimal(first, objects.plain, weights)
     if not first.converged:
         return nothing
@@ -200,11 +215,6 @@ def fit(
     return Optimal(Solution(theta, value, n_iter, Outcome.CONVERGED), final, weights, levels, mixes, width)
 
 
-def pilot_weights(objects: Versions) -> FloatArray:
-    """All on one level: the box for a kinked loss, no truncation for others."""
-    return np.asarray(np.eye(len(LEVELS))[-1 if objects.plain.loss.kinked else 0])
-
-
 def choose_weights(objects: Versions, theta: FloatArray, weights: FloatArray, width: float) -> FloatArray | None:
     """Weights of the levels at a pilot estimate; None where no curvature is positive definite."""
     levels = objects.scores(theta, width)
@@ -227,7 +237,7 @@ def choose_weights(objects: Versions, theta: FloatArray, weights: FloatArray, wi
 
 def combined_objective(objects: Versions, naive: IndexObjective) -> tuple[IndexObjective, str]:
     """The objective with weights from a pilot fit, and why they could not be estimated ("" if they were)."""
-    first, weights = pilot(objects, None, naive, None), pilot_weights(objects)
+    first, weights = pilot(objects, None, naive, None)
     if not first.converged:
         return objects.combined(weights), first.message
     width = 0.5 * kernel_width(objects, first.theta) if objects.plain.loss.kinked else 0.0
