@@ -150,7 +150,7 @@ def to_float(
     copy : bool
         False may return the caller's own memory (if it is a float64 C array), not to be written to.
     look : bool
-        False may leave the entries of an array unseen; then the caller looks for nan and infinite ones himself.
+        False may leave the entries of an array unseen; then nan and infinite ones are for the caller to find.
 
     Raises
     ------

@@ -1,6 +1,7 @@
 """Whole files, as people have them: no protected cell leaves without its noise, and every refusal comes before a draw.
 
 Each test is a way in which an earlier version published raw cells, released a person twice, or said something false.
+Over 400 lines because these ways have nothing in common but the path that they attack.
 """
 
 import io

@@ -364,7 +364,6 @@ def test_at_most_35_lines(width):
     one = {"dim": 80, "zero_prob": 0.2, "shift": metadata["shift"]}
     composed = {unit: metadata["guarantees"][unit]["sharp"] for unit in ("attribute", "record")}
     metadata["repeat"] = {"releases_of_these_rows": 2, "composed": composed, "mechanisms": [one, one]}
-    metadata["passed_before"] = names
     groups = {name: [name, names[0]] for name in names[1:9]}
     text = Label(metadata, passed=names, rows_per_person=5, groups=groups).text()
     assert len(page_of(text)) <= 35
@@ -381,9 +380,6 @@ def test_warnings_are_on_the_published_label():
         in " ".join(text.split())
     )
     assert "After rounding, up to" in text
-    metadata["passed_before"] = ["score"]
-    assert "No protection for score: an earlier copy published it as it is." in Label(metadata).text()
-    assert Label(metadata).text().splitlines()[1] == "VERDICT: DO NOT PUBLISH. Secure access only."
 
 
 def test_tables_follow():

@@ -111,12 +111,6 @@ def test_columns_of_few_values_without_grain_are_recognised():
     assert judgement.assess(metadata).verdict == "under contract"
 
 
-def test_a_column_that_an_earlier_copy_passed_through():
-    risk = judgement.assess(described(passed_before=["score"]))
-    assert risk.verdict == "do not publish"
-    assert risk.reasons == ["No protection for score: an earlier copy published it as it is."]
-
-
 def test_simulated_tables_have_no_guarantee():
     table = pd.DataFrame({"age": [20.0, 30.0], "score": [0.1, 0.2]})
     risk = MECHANISM.simulate(table, 1).risk()

@@ -272,7 +272,6 @@ def assess(
         sure=max(entry["certain_95"], record["certain_95"], person["certain_95"]),
         guess=max(part["best_guess"] for part in (entry, record, *of_groups.values())),
         stands_out=stands_out if z > 0.0 else [],
-        passed_before=metadata.get("passed_before") or [],
         private=bool(metadata["private"]),
     )
     return Risk(
@@ -291,12 +290,6 @@ def assess(
     )
 
 
-def unprotected(names: Sequence[Any]) -> str:
-    """What is said of columns that an earlier copy of the same rows passed through."""
-    what = "it as it is" if len(names) == 1 else "them as they are"
-    return f"No protection for {words.listed(names, words.FEW)}: an earlier copy published {what}."
-
-
 def decide(
     *,
     n_rows: int | None,
@@ -307,7 +300,6 @@ def decide(
     sure: float,
     guess: float,
     stands_out: Sequence[Any],
-    passed_before: Sequence[Any],
     private: bool,
 ) -> tuple[str, list[str]]:
     """The verdict and its reasons.
@@ -320,9 +312,8 @@ def decide(
     if not private:
         return CLOSED, ["The table was simulated with a reproducible generator: no guarantee holds."]
     pct = words.percent
-    never = [unprotected(passed_before)] if passed_before else []
     not_open = _against_open(n_rows, zero_prob, person_unchanged, rows_per_person, person_epsilon)
-    if not (never or not_open):
+    if not not_open:
         word = "strong" if person_epsilon is not None and person_epsilon <= STRONG else "conventional"
         return OPEN, [
             "Fewer than one row is expected to be published as it is, and the epsilon of a person at delta = 1/(10 "
@@ -330,7 +321,7 @@ def decide(
             f"{words.brief(person_epsilon or 0.0)}: {word} protection.",
             "This holds if the columns that pass through point to nobody: see zil.check.",
         ]
-    against = list(never)
+    against = []
     if stands_out:
         named = words.listed(stands_out, words.FEW)
         against.append(f"Every unchanged row is recognised: {named} has few possible values and no grain.")

@@ -75,8 +75,6 @@ def copies(metadata: Mapping[str, Any], risk: Risk) -> list[Sentence]:
             "this copy alone."
         )
         result.append(("Copies", text))
-    if metadata.get("passed_before"):
-        result.append(("Copies", judgement.unprotected(metadata["passed_before"])))
     return result
 
 
