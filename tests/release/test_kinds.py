@@ -37,7 +37,7 @@ COLUMNS = {  # fields as written, and what they are after load
     "whole numbers": (["7", "-8"], [7, -8]),
     "long whole numbers": (["9007199254740993", "-1"], [9007199254740993, -1]),
     "whole numbers as another program writes them": (["101.0", ""], [101.0, None]),
-    "whole numbers and a gap": (["101", ""], [101.0, None]),
+    "whole numbers and a gap": (["101", ""], [101, None]),
     "exponents": (["1e5", "2E-3"], [100000.0, 0.002]),
     "shortest digits": (["0.30000000000000004", "1.797693134862315e308"], [0.30000000000000004, 1.797693134862315e308]),
     "minus nothing": (["-0", "1"], [-0.0, 1.0]),
@@ -55,11 +55,10 @@ def published(folder, fields, name="b"):
 @pytest.mark.parametrize("case", COLUMNS)
 def test_a_passed_column_says_what_it_said(tmp_path, case):
     fields, expected = COLUMNS[case]
-    found = zil.load(published(tmp_path, fields)).data["b"]
-    assert [None if entry is None or entry != entry else entry for entry in found.tolist()] == expected
-    text = [type(entry) for entry in expected if entry is not None]
-    assert [type(entry) for entry in found.tolist() if entry is not None and entry == entry] == text
-    assert str(found.to_list()[0]) != "0.0" or case == "minus nothing"
+    found = [None if pd.isna(entry) else entry for entry in zil.load(published(tmp_path, fields)).data["b"].tolist()]
+    assert found == expected
+    assert list(map(type, found)) == list(map(type, expected))
+    assert str(found[0]) != "0.0" or case == "minus nothing"
 
 
 @pytest.mark.parametrize("quoted", ["", '"'])
