@@ -163,6 +163,7 @@ class Ledger:
                 if found[0][0] == VERSION:
                     for statement in tables:
                         self._db.execute(statement)
+            # rows of others that the file at hand was seen to hold; a ledger is opened for one file
             self._db.execute("CREATE TEMP TABLE seen (mac BLOB PRIMARY KEY) WITHOUT ROWID")
         except sqlite3.OperationalError as error:
             self._db.close()
@@ -297,10 +298,6 @@ class Ledger:
             return False
         command = "SELECT 1 FROM rows JOIN releases ON release = id WHERE mac = ? AND state != 'done'"
         return any(self._db.execute(command, (mac,)).fetchone() for mac in macs)
-
-    def forget_seen(self) -> None:
-        """Another file begins: `claim` has met none of its rows that others have."""
-        self._db.execute("DELETE FROM seen")
 
     def claim(self, macs: Sequence[bytes], release_id: str) -> tuple[int, bool]:
         """Give rows that nobody has to a release: how many, and whether this file has a row twice."""

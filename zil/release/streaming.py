@@ -247,7 +247,6 @@ class _Run:
         Rows that nobody has go to the release ``claim``.
         """
         count, fresh, waiting = 0, 0, False
-        self.book.forget_seen()
         for batch in self.form.batches(self.size, first=True):
             self._numbers(batch)
             count += len(batch.values)
